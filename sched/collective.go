@@ -1,0 +1,148 @@
+package sched
+
+import "fmt"
+
+// A Collective is a kind of communication among all ranks: what each holds
+// before, and what each must hold after. The constants carry MPI's meanings.
+type Collective uint8
+
+const (
+	Bcast         Collective = iota // one-to-all broadcast: every Out is the root's In
+	Reduce                          // all-to-one reduction: the root's Out is the combination of every In
+	Scatter                         // one-to-all personalized: rank r's Out is part r of the root's In
+	Gather                          // its dual: part r of the root's Out is rank r's In
+	AllGather                       // all-to-all broadcast: part r of every Out is rank r's In
+	ReduceScatter                   // all-to-all reduction: rank r's Out is part r of the combination of every In
+	AllReduce                       // every Out is the combination of every In
+	AllToAll                        // all-to-all personalized: part s of rank r's Out is part r of rank s's In
+	Scan                            // prefix sums: rank r's Out is the combination of the In of ranks 0…r
+	ExScan                          // the same without rank r's own In; rank 0's Out is left alone
+	Barrier                         // no data: nobody leaves before everybody has come
+	Shift                           // circular shift: rank r's Out is the In of rank r-Root, counted modulo p
+)
+
+var collectives = [...]struct {
+	name     string
+	rooted   bool
+	combines bool
+	in, out  extent
+}{
+	Bcast:         {"bcast", true, false, onRoot, whole},
+	Reduce:        {"reduce", true, true, whole, onRoot},
+	Scatter:       {"scatter", true, false, onRoot, ownPart},
+	Gather:        {"gather", true, false, ownPart, onRoot},
+	AllGather:     {"allgather", false, false, ownPart, whole},
+	ReduceScatter: {"reduce-scatter", false, true, whole, ownPart},
+	AllReduce:     {"allreduce", false, true, whole, whole},
+	AllToAll:      {"alltoall", false, false, whole, whole},
+	Scan:          {"scan", false, true, whole, whole},
+	ExScan:        {"exscan", false, true, whole, whole},
+	Barrier:       {"barrier", false, false, nothing, nothing},
+	Shift:         {"shift", false, false, whole, whole},
+}
+
+// extent says which blocks of a buffer a rank has.
+type extent uint8
+
+const (
+	nothing extent = iota
+	whole          // every block
+	onRoot         // every block on the root, none elsewhere
+	ownPart        // the blocks that belong to the rank
+)
+
+// Collectives returns every collective, in the order of the constants.
+func Collectives() []Collective {
+	all := make([]Collective, len(collectives))
+	for i := range all {
+		all[i] = Collective(i)
+	}
+	return all
+}
+
+// String returns the collective's name, as in "reduce-scatter".
+func (c Collective) String() string {
+	if int(c) < len(collectives) {
+		return collectives[c].name
+	}
+	return fmt.Sprintf("Collective(%d)", uint8(c))
+}
+
+// ParseCollective is the inverse of [Collective.String].
+func ParseCollective(name string) (Collective, error) {
+	for i := range collectives {
+		if collectives[i].name == name {
+			return Collective(i), nil
+		}
+	}
+	known := ""
+	for i := range collectives {
+		known += " " + collectives[i].name
+	}
+	return 0, fmt.Errorf("sched: no collective %q: the known ones are%s", name, known)
+}
+
+// Rooted reports whether one rank is the source or the destination of all data.
+// Shift is not rooted, but uses Root as its distance.
+func (c Collective) Rooted() bool { return collectives[c].rooted }
+
+// Combines reports whether the collective takes an operator.
+func (c Collective) Combines() bool { return collectives[c].combines }
+
+// Extent returns the blocks of In or Out that a rank has. Of Scratch it has
+// all.
+func (s *Schedule) Extent(b Buffer, rank int) Range {
+	var e extent
+	switch b {
+	case In:
+		e = collectives[s.Collective].in
+	case Out:
+		e = collectives[s.Collective].out
+	default:
+		return Range{0, s.Scratch}
+	}
+	switch {
+	case e == whole, e == onRoot && rank == s.Root:
+		return Range{0, s.Blocks}
+	case e == ownPart:
+		return s.Part(rank)
+	}
+	return Range{}
+}
+
+// Part returns the blocks that belong to a rank where a buffer holds one part
+// per rank.
+func (s *Schedule) Part(rank int) Range {
+	k := s.Blocks / s.P
+	return Range{rank * k, (rank + 1) * k}
+}
+
+// Want is what one block of a rank's Out must hold in the end: block Block of
+// the In of the ranks Lo ≤ r < Hi, combined in rank order. Lo == Hi means that
+// the block is left alone.
+type Want struct{ Block, Lo, Hi int }
+
+// Want returns what block b of rank's Out must hold in the end.
+func (s *Schedule) Want(rank, b int) Want {
+	one := func(block, from int) Want { return Want{block, from, from + 1} }
+	owner := 0
+	if s.Blocks > 0 {
+		owner = b * s.P / s.Blocks
+	}
+	switch s.Collective {
+	case Bcast, Scatter:
+		return one(b, s.Root)
+	case Gather, AllGather:
+		return one(b, owner)
+	case AllToAll:
+		k := s.Blocks / s.P
+		return one(rank*k+b%k, owner)
+	case Scan:
+		return Want{b, 0, rank + 1}
+	case ExScan:
+		return Want{b, 0, rank}
+	case Shift:
+		return one(b, ((rank-s.Root)%s.P+s.P)%s.P)
+	}
+	return Want{b, 0, s.P}
+}

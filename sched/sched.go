@@ -1,0 +1,150 @@
+// Package sched holds the schedule: the one value that says what every rank of
+// a collective does.
+//
+// A [Schedule] is a [Collective] and, for each rank, a [Program]: a list of
+// steps made of sends, receives and copies. It names buffers and ranges of
+// blocks, never memory, so it can be printed, compared, stored, checked,
+// simulated, and bound to any element type and count. [Schedule.Check] replays
+// it on symbols and proves that it does what its collective promises;
+// [Schedule.WriteText] and [ParseText] are its form for people, and
+// [Schedule.MarshalJSON] its form for programs.
+package sched
+
+import "fmt"
+
+// A Buffer is one of the three memories that a rank's program can name.
+type Buffer uint8
+
+const (
+	In      Buffer = iota // the caller's source; a program only reads it
+	Out                   // the caller's destination
+	Scratch               // working space of the schedule's own
+)
+
+var bufferNames = [...]string{"in", "out", "scratch"}
+
+func (b Buffer) String() string {
+	if int(b) < len(bufferNames) {
+		return bufferNames[b]
+	}
+	return fmt.Sprintf("Buffer(%d)", uint8(b))
+}
+
+// ParseBuffer is the inverse of [Buffer.String].
+func ParseBuffer(s string) (Buffer, error) {
+	for i, name := range bufferNames {
+		if s == name {
+			return Buffer(i), nil
+		}
+	}
+	return 0, fmt.Errorf("sched: no buffer %q: want in, out or scratch", s)
+}
+
+// A Combine says what incoming blocks do to the blocks that they land on.
+type Combine uint8
+
+const (
+	Replace Combine = iota // held becomes incoming
+	Left                   // held becomes incoming ⊕ held
+	Right                  // held becomes held ⊕ incoming
+)
+
+var combineNames = [...]string{"", "left", "right"}
+
+// String returns "" for Replace, and "left" or "right".
+func (c Combine) String() string {
+	if int(c) < len(combineNames) {
+		return combineNames[c]
+	}
+	return fmt.Sprintf("Combine(%d)", uint8(c))
+}
+
+// ParseCombine is the inverse of [Combine.String].
+func ParseCombine(s string) (Combine, error) {
+	for i, name := range combineNames {
+		if s == name {
+			return Combine(i), nil
+		}
+	}
+	return 0, fmt.Errorf("sched: no way to combine %q: want left or right, or nothing to replace", s)
+}
+
+// A Range is the half-open range of blocks Lo, Lo+1, …, Hi-1.
+type Range struct{ Lo, Hi int }
+
+// Len returns the number of blocks in r.
+func (r Range) Len() int { return r.Hi - r.Lo }
+
+// Overlaps reports whether r and s have a block in common.
+func (r Range) Overlaps(s Range) bool { return max(r.Lo, s.Lo) < min(r.Hi, s.Hi) }
+
+// Contains reports whether every block of s is in r.
+func (r Range) Contains(s Range) bool { return s.Len() == 0 || r.Lo <= s.Lo && s.Hi <= r.Hi }
+
+func (r Range) String() string { return fmt.Sprintf("%d..%d", r.Lo, r.Hi) }
+
+// A Copy moves blocks within a rank.
+type Copy struct {
+	Src    Buffer
+	Blocks Range // read from Src
+	Dst    Buffer
+	At     int // the first block written in Dst
+	How    Combine
+}
+
+// Into returns the range of Dst that c writes.
+func (c Copy) Into() Range { return Range{c.At, c.At + c.Blocks.Len()} }
+
+// A Send hands blocks to one rank, or the same blocks to several (a multicast:
+// one publish in memory, several messages on a wire).
+type Send struct {
+	To     []int
+	Src    Buffer
+	Blocks Range
+}
+
+// A Recv takes the next message from a rank.
+type Recv struct {
+	From   int
+	Dst    Buffer
+	Blocks Range // written in Dst
+	How    Combine
+}
+
+// A Step is what a rank does at once. Its copies come first, in the order
+// listed; then its sends read what is there, while its receives land.
+// Receives that write the same blocks do so in the order listed, whatever
+// arrives first. A receive never writes what the same step sends.
+type Step struct {
+	Copies []Copy
+	Sends  []Send
+	Recvs  []Recv
+}
+
+// A Program is one rank's part of a schedule. Its steps follow each other: a
+// step begins when the rank's own step before it is complete, that is, when
+// all its messages have been taken and all that it awaits has come.
+type Program []Step
+
+// A Schedule is a collective together with a program for each rank.
+//
+// The vector of the collective is cut into Blocks blocks, as even as can be;
+// blocks of length zero are legal. In and Out share one numbering of blocks:
+// where a buffer holds a part per rank, block b belongs to rank b·P/Blocks, and
+// a rank that holds its own part only holds just those blocks of it.
+type Schedule struct {
+	Collective  Collective
+	Algorithm   string // as it was asked for: a name, and parameters that differ from the defaults
+	P           int    // the number of ranks
+	Root        int    // the root, where the collective has one; 0 elsewhere
+	Blocks      int    // the number of blocks of the vector
+	Scratch     int    // the number of blocks of Scratch; block i is as long as block i mod Blocks
+	Commutative bool   // right only for operators that commute
+
+	// Make returns the program of a rank. It looks at no other rank: its time
+	// and memory follow from the rank's own steps.
+	Make func(rank int) Program
+}
+
+// Program returns the program of one rank.
+func (s *Schedule) Program(rank int) Program { return s.Make(rank) }

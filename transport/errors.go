@@ -1,0 +1,68 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can end an endpoint's part in a job, for errors.Is.
+var (
+	// ErrClosed: this endpoint was closed, or used after its Close.
+	ErrClosed = errors.New("endpoint closed")
+	// ErrLeft: the peer closed its endpoint while a message from or to it was
+	// still due.
+	ErrLeft = errors.New("the rank has left the job")
+	// ErrLost: the peer is gone without a word: its process ended, or its
+	// connection broke.
+	ErrLost = errors.New("the rank is lost")
+	// ErrAborted: the peer gave up and said why.
+	ErrAborted = errors.New("the rank gave up")
+)
+
+// A PeerError names the rank on whose account an exchange failed.
+type PeerError struct {
+	Peer   int
+	Err    error  // ErrLeft, ErrLost or ErrAborted
+	Reason string // what is known beyond that; may be empty
+}
+
+func (e *PeerError) Error() string {
+	s := fmt.Sprintf("rank %d: %v", e.Peer, e.Err)
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// A MismatchError says that two ranks have called different things.
+type MismatchError struct {
+	Rank, Peer   int
+	Mine, Theirs Signature
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("ranks differ in what they call: rank %d is in call %d, %q; rank %d is in call %d, %q",
+		e.Rank, e.Mine.Sequence, e.Mine.Call, e.Peer, e.Theirs.Sequence, e.Theirs.Call)
+}
+
+// A SizeError says that a message is not as long as its receive.
+type SizeError struct {
+	Peer      int // the sender
+	Got, Want int // bytes
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("message from rank %d has %d bytes, want %d", e.Peer, e.Got, e.Want)
+}
+
+// A RankError says that a step names a rank that cannot be its peer.
+type RankError struct{ Peer, Rank, Size int }
+
+func (e *RankError) Error() string {
+	if e.Peer == e.Rank {
+		return fmt.Sprintf("rank %d cannot exchange messages with itself", e.Rank)
+	}
+	return fmt.Sprintf("no rank %d: the job has ranks 0 to %d", e.Peer, e.Size-1)
+}
