@@ -1,0 +1,269 @@
+package sched_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// exchange is an allreduce of two ranks, written by hand: each sends its in and
+// combines what comes, in rank order.
+const exchange = `
+schedule allreduce exchange
+ranks 2
+rank 0
+  step
+    copy in 0..1 to out 0
+    send in 0..1 to 1
+    recv out 0..1 from 1 combine right
+rank 1
+  step
+    copy in 0..1 to out 0
+    send in 0..1 to 0
+    recv out 0..1 from 0 combine left
+`
+
+// parse reads a text that must be well formed.
+func parse(t *testing.T, text string) *sched.Schedule {
+	t.Helper()
+	s, err := sched.ParseText([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestAHandWrittenScheduleIsChecked(t *testing.T) {
+	if err := parse(t, exchange).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		want           string
+	}{
+		{"swapped side", "combine left", "combine right", "rank 1 at the end, block 0: out holds block 0 of ranks 1, 0, want block 0 of ranks 0..2"},
+		{"replaced", "from 1 combine right", "from 1", "rank 0 at the end, block 0: out holds block 0 of ranks 1, want block 0 of ranks 0..2"},
+		{"dropped receive", "recv out 0..1 from 0 combine left", "", "rank 0 in step 0, peer 1: sends a message that rank 1 never receives"},
+		{"dropped send", "send in 0..1 to 1", "", "rank 1 in step 0, peer 0: waits for a message that rank 0 never sends"},
+		{"never written", "copy in 0..1 to out 0", "", "rank 0 in step 0, peer 1, block 0: combines nothing with block 0 of ranks 1"},
+		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "rank 0 in step 0, peer 0, block 0: send: a message to itself"},
+		{"to a stranger", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 0, peer 2, block 0: send: no rank 2: want 0 to 1"},
+		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "rank 0 in step 0, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
+		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "rank 0 in step 0, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
+		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "rank 0 in step 0, peer 1, block 0: receive: writes in, which is only to be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(exchange, c.old, c.new, 1)
+			if text == exchange {
+				t.Fatal("the case changes nothing")
+			}
+			err := parse(t, text).Check()
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got  %v\nwant %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckFindsWhoWaitsForWhom(t *testing.T) {
+	// Each rank receives first and sends after.
+	err := parse(t, `
+schedule allgather polite
+ranks 3
+blocks 3
+rank 0
+  step
+    copy in 0..1 to out 0
+    recv out 2..3 from 2
+  step
+    send out 0..1 to 1
+rank 1
+  step
+    copy in 1..2 to out 1
+    recv out 0..1 from 0
+  step
+    send out 1..2 to 2
+rank 2
+  step
+    copy in 2..3 to out 2
+    recv out 1..2 from 1
+  step
+    send out 2..3 to 0
+`).Check()
+	want := "rank 0 in step 0, peer 2: deadlock: rank 0 in step 0, which waits for rank 2 in step 0, which waits for rank 1 in step 0, which waits for rank 0 in step 0"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %v", err, want)
+	}
+}
+
+func TestReceivesOfTheSameBlocksTakeTurns(t *testing.T) {
+	// Rank 0 lists rank 1 before rank 2, so rank 2 waits although its message
+	// is ready first; the result is in rank order.
+	s := parse(t, `
+schedule reduce turns
+ranks 3
+rank 0
+  step
+    copy in 0..1 to out 0
+    recv out 0..1 from 1 combine right
+    recv out 0..1 from 2 combine right
+rank 1
+  step
+    recv scratch 0..1 from 2
+  step
+    send in 0..1 to 0
+rank 2
+  step
+    send in 0..1 to 1
+  step
+    send in 0..1 to 0
+`)
+	s.Scratch = 1
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	timeline, err := s.Timeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := timeline.Steps(); got != 2 {
+		t.Errorf("%d steps, want 2", got)
+	}
+}
+
+func TestRanksOfAnAllreduceMustUseOneExpression(t *testing.T) {
+	// Rank 0 makes 0 ⊕ (1 ⊕ 2), the others (0 ⊕ 1) ⊕ 2: in floating point they
+	// may differ.
+	err := parse(t, `
+schedule allreduce sloppy
+ranks 3
+scratch 1
+rank 0
+  step
+    copy in 0..1 to out 0
+    send in 0..1 to 1 2
+    recv scratch 0..1 from 1
+    recv scratch 0..1 from 2 combine right
+  step
+    copy scratch 0..1 to out 0 combine right
+rank 1
+  step
+    copy in 0..1 to out 0
+    send in 0..1 to 0 2
+    recv out 0..1 from 0 combine left
+    recv out 0..1 from 2 combine right
+rank 2
+  step
+    copy in 0..1 to scratch 0
+    send in 0..1 to 0 1
+    recv out 0..1 from 0
+    recv out 0..1 from 1 combine right
+  step
+    copy scratch 0..1 to out 0 combine right
+`).Check()
+	want := "rank 1 at the end, block 0: out holds block 0 of ranks 0..3, but combined in another way than on another rank, so their bits may differ"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %v", err, want)
+	}
+}
+
+func TestNobodyLeavesABarrierBeforeAllHaveCome(t *testing.T) {
+	half := `
+schedule barrier half
+ranks 2
+blocks 0
+rank 0
+  step
+    send in 0..0 to 1
+rank 1
+  step
+    recv out 0..0 from 0
+`
+	err := parse(t, half).Check()
+	want := "rank 0 at the end, peer 1: leaves the barrier without having heard that rank 1 has come"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %v", err, want)
+	}
+}
+
+func TestTextAndJSONParseBackToAnEqualSchedule(t *testing.T) {
+	for name, text := range map[string]string{
+		"exchange": exchange,
+		// One step of rank 0 spans two steps of the whole, its sends are not in
+		// the order of their receivers, and equal sends are not one multicast:
+		// all of that must survive.
+		"awkward": `
+schedule bcast awkward
+ranks 3
+blocks 2
+scratch 2
+rank 0
+  step
+    copy in 0..2 to out 0
+    send out 0..2 to 2
+    send out 0..1 to 1
+    send out 0..1 to 1
+rank 1
+  step
+    recv out 0..1 from 0
+    recv out 0..1 from 0
+  step
+    recv scratch 0..1 from 2
+    recv out 1..2 from 2
+rank 2
+  step
+    recv out 0..2 from 0
+  step
+    send out 0..1 to 1
+    send out 1..2 to 1
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := parse(t, text)
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			back := parse(t, s.String())
+			if !back.Equal(s) {
+				t.Errorf("text came back as\n%v\nwant\n%v", back, s)
+			}
+			data, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fromJSON, err := sched.Parse(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !fromJSON.Equal(s) {
+				t.Errorf("JSON %s came back as\n%v\nwant\n%v", data, fromJSON, s)
+			}
+		})
+	}
+}
+
+func TestParseErrorsNameTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  `sched: no schedule: want a first line like "schedule bcast mine"`,
+		"schedule bcats x":                  `sched: line 1: sched: no collective "bcats": the known ones are bcast reduce scatter gather allgather reduce-scatter allreduce alltoall scan exscan barrier shift`,
+		"ranks 3":                           `sched: line 1: "ranks" before the line "schedule COLLECTIVE NAME"`,
+		"schedule bcast x\nranks three":     `sched: line 2: "three": want a number`,
+		"schedule bcast x\nranks 2\nrank 2": `sched: line 3: rank 2 of 2: want 0 to 1 (a line "ranks P" comes first)`,
+		"schedule bcast x\nranks 2\nstep":   `sched: line 3: a step before any line "rank R"`,
+		"schedule bcast x\nranks 2\nrank 0\nsend out":                              `sched: line 4: want a line "step" first`,
+		"schedule bcast x\nranks 1\nrank 0\nstep\ncopy in 0-1 to out 0":            `sched: line 5: "0-1": want a range of blocks like 0..4`,
+		"schedule bcast x\nranks 2\nrank 0\nstep\nsend in 0..1 to":                 `sched: line 5: "": want a number`,
+		"schedule bcast x\nranks 2\nrank 0\nstep\nrecv out 0..1 from 1 combine up": `sched: line 5: combine "up": want left or right`,
+		"schedule bcast x": `sched: 0 ranks: want 1 to 16777216`,
+	} {
+		_, err := sched.ParseText([]byte(text))
+		if err == nil || err.Error() != want {
+			t.Errorf("%q:\ngot  %v\nwant %v", text, err, want)
+		}
+	}
+}

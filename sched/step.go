@@ -1,0 +1,193 @@
+package sched
+
+import "fmt"
+
+// A Fault is what Check finds wrong with a schedule.
+type Fault struct {
+	Rank  int // the rank, or -1 when the fault is nobody's in particular
+	Step  int // the step of the rank's program, counted from 0, or -1 at its end
+	Peer  int // the other end, or -1
+	Block int // the block, or -1
+	What  string
+}
+
+func (f *Fault) Error() string {
+	if f.Rank < 0 {
+		return f.What
+	}
+	text := rankInStep(f.Rank, f.Step)
+	if f.Peer >= 0 {
+		text += fmt.Sprintf(", peer %d", f.Peer)
+	}
+	if f.Block >= 0 {
+		text += fmt.Sprintf(", block %d", f.Block)
+	}
+	return text + ": " + f.What
+}
+
+func rankInStep(rank, step int) string {
+	if step < 0 {
+		return fmt.Sprintf("rank %d at the end", rank)
+	}
+	return fmt.Sprintf("rank %d in step %d", rank, step)
+}
+
+func faultf(rank, step, peer, block int, format string, args ...any) *Fault {
+	return &Fault{rank, step, peer, block, fmt.Sprintf(format, args...)}
+}
+
+// maxRanks and maxBlocks keep the numbers of a schedule that somebody wrote
+// within what the compact forms hold.
+const (
+	maxRanks  = 1 << 24
+	maxBlocks = 1 << 30
+)
+
+// validate checks the schedule's own numbers.
+func (s *Schedule) validate() error {
+	switch {
+	case int(s.Collective) >= len(collectives):
+		return faultf(-1, -1, -1, -1, "%v is not a collective", s.Collective)
+	case s.P < 1 || s.P > maxRanks:
+		return faultf(-1, -1, -1, -1, "%d ranks: want 1 to %d", s.P, maxRanks)
+	case s.Root < 0 || s.Root >= s.P:
+		return faultf(-1, -1, -1, -1, "root %d: want 0 to %d", s.Root, s.P-1)
+	case s.Blocks < 0 || s.Blocks > maxBlocks || s.Scratch < 0 || s.Scratch > maxBlocks:
+		return faultf(-1, -1, -1, -1, "%d blocks, %d of scratch: want 0 to %d", s.Blocks, s.Scratch, maxBlocks)
+	case s.Collective != Barrier && s.Blocks == 0:
+		return faultf(-1, -1, -1, -1, "%v without blocks: want at least 1", s.Collective)
+	case s.parted() && s.Blocks%s.P != 0:
+		return faultf(-1, -1, -1, -1, "%d blocks are not as many for each of %d ranks", s.Blocks, s.P)
+	case s.Make == nil:
+		return faultf(-1, -1, -1, -1, "no programs")
+	}
+	return nil
+}
+
+// parted reports whether the vector is one part per rank.
+func (s *Schedule) parted() bool {
+	switch s.Collective {
+	case Scatter, Gather, AllGather, ReduceScatter, AllToAll:
+		return true
+	}
+	return false
+}
+
+// sameLengths reports an error if blocks from, from+1, … and at, at+1, … can
+// differ in length. The blocks of a vector may: only the same block is surely
+// as long. Parts are all alike, so there it suffices to be the same piece of a
+// part.
+func (s *Schedule) sameLengths(from, at, n int) error {
+	period := s.Blocks
+	if s.parted() {
+		period /= s.P
+	}
+	if n <= 0 || period == 0 || (from-at)%period == 0 {
+		return nil
+	}
+	return fmt.Errorf("block %d lands where block %d belongs, and they may differ in length", from, at)
+}
+
+// checkStep looks at one step of one rank by itself.
+func (s *Schedule) checkStep(rank, i int, step Step) error {
+	for _, c := range step.Copies {
+		err := s.within(rank, c.Src, c.Blocks)
+		if err == nil {
+			err = s.writable(rank, c.Dst, c.Into())
+		}
+		if err == nil && c.Src == c.Dst && c.Blocks.Overlaps(c.Into()) {
+			err = fmt.Errorf("a copy overlaps itself")
+		}
+		if err == nil {
+			err = s.combines(c.How)
+		}
+		if err == nil {
+			err = s.sameLengths(c.Blocks.Lo, c.At, c.Blocks.Len())
+		}
+		if err != nil {
+			return faultf(rank, i, -1, c.Blocks.Lo, "copy: %v", err)
+		}
+	}
+	for _, send := range step.Sends {
+		if len(send.To) == 0 {
+			return faultf(rank, i, -1, send.Blocks.Lo, "sends to nobody")
+		}
+		for k, to := range send.To {
+			err := s.peer(rank, to)
+			for _, earlier := range send.To[:k] {
+				if earlier == to {
+					err = fmt.Errorf("a multicast names rank %d twice", to)
+				}
+			}
+			if err == nil {
+				err = s.within(rank, send.Src, send.Blocks)
+			}
+			if err != nil {
+				return faultf(rank, i, to, send.Blocks.Lo, "send: %v", err)
+			}
+		}
+	}
+	for _, r := range step.Recvs {
+		if err := s.checkRecv(rank, r, step.Sends); err != nil {
+			return faultf(rank, i, r.From, r.Blocks.Lo, "receive: %v", err)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) checkRecv(rank int, r Recv, sends []Send) error {
+	if err := s.peer(rank, r.From); err != nil {
+		return err
+	}
+	if err := s.writable(rank, r.Dst, r.Blocks); err != nil {
+		return err
+	}
+	if err := s.combines(r.How); err != nil {
+		return err
+	}
+	for _, send := range sends {
+		if send.Src == r.Dst && send.Blocks.Overlaps(r.Blocks) {
+			return fmt.Errorf("writes %v %v, which the step also sends", r.Dst, r.Blocks)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) peer(rank, peer int) error {
+	switch {
+	case peer < 0 || peer >= s.P:
+		return fmt.Errorf("no rank %d: want 0 to %d", peer, s.P-1)
+	case peer == rank:
+		return fmt.Errorf("a message to itself")
+	}
+	return nil
+}
+
+// within reports an error unless the rank has those blocks of the buffer.
+func (s *Schedule) within(rank int, b Buffer, r Range) error {
+	if b > Scratch {
+		return fmt.Errorf("no buffer %v", b)
+	}
+	extent := s.Extent(b, rank)
+	if r.Lo < 0 || r.Hi < r.Lo || !extent.Contains(r) {
+		return fmt.Errorf("%v %v: rank %d has %v %v", b, r, rank, b, extent)
+	}
+	return nil
+}
+
+func (s *Schedule) writable(rank int, b Buffer, r Range) error {
+	if b == In {
+		return fmt.Errorf("writes in, which is only to be read")
+	}
+	return s.within(rank, b, r)
+}
+
+func (s *Schedule) combines(how Combine) error {
+	if how > Right {
+		return fmt.Errorf("no way to combine %v", how)
+	}
+	if how != Replace && !s.Collective.Combines() {
+		return fmt.Errorf("combines, but %v takes no operator", s.Collective)
+	}
+	return nil
+}

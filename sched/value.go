@@ -1,0 +1,95 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A value is what the checker knows of one block of memory: which block of In
+// it is made of, and of which ranks' In, in operand order.
+type value struct {
+	block int32
+	first span   // empty when nothing was ever written here
+	rest  []span // what follows first; never changed once it is shared
+	expr  uint64 // names the expression that made it: equal trees have equal names
+}
+
+// A span is the ranks lo ≤ r < hi.
+type span struct{ lo, hi int32 }
+
+func (v *value) defined() bool { return v.first.lo < v.first.hi }
+
+// input is block b of rank's In.
+func input(rank, block int) value {
+	r := int32(rank)
+	return value{block: int32(block), first: span{r, r + 1}, expr: mix(uint64(rank)<<32 | uint64(block))}
+}
+
+// spans returns all spans of v.
+func (v *value) spans() []span { return append([]span{v.first}, v.rest...) }
+
+// String writes v as in "block 3 of ranks 0..4, 6".
+func (v value) String() string {
+	if !v.defined() {
+		return "nothing"
+	}
+	var parts []string
+	for _, s := range v.spans() {
+		if s.hi == s.lo+1 {
+			parts = append(parts, fmt.Sprint(s.lo))
+		} else {
+			parts = append(parts, Range{int(s.lo), int(s.hi)}.String())
+		}
+	}
+	return fmt.Sprintf("block %d of ranks %s", v.block, strings.Join(parts, ", "))
+}
+
+// combine returns a ⊕ b. Where the operator commutes, the spans are kept sorted
+// and a rank that counts twice is an error at once; elsewhere the operands stay
+// in order, and the end tells.
+func combine(a, b *value, commutes bool) (value, error) {
+	switch {
+	case !a.defined() || !b.defined():
+		return value{}, fmt.Errorf("combines %v with %v", a, b)
+	case a.block != b.block:
+		return value{}, fmt.Errorf("combines block %d with block %d", a.block, b.block)
+	}
+	v := value{block: a.block, expr: mix(mix(a.expr) + 3*b.expr)}
+	if commutes {
+		v.expr = mix(a.expr ^ b.expr ^ mix(a.expr+b.expr))
+	}
+	if a.rest == nil && b.rest == nil && a.first.hi == b.first.lo {
+		v.first = span{a.first.lo, b.first.hi}
+		return v, nil
+	}
+	all := append(a.spans(), b.spans()...)
+	if commutes {
+		slices.SortFunc(all, func(x, y span) int { return int(x.lo - y.lo) })
+	}
+	joined := all[:1]
+	for _, s := range all[1:] {
+		last := &joined[len(joined)-1]
+		switch {
+		case commutes && s.lo < last.hi:
+			return value{}, fmt.Errorf("combines %v with %v: rank %d counts twice", a, b, s.lo)
+		case s.lo == last.hi:
+			last.hi = s.hi
+		default:
+			joined = append(joined, s)
+		}
+	}
+	v.first = joined[0]
+	if len(joined) > 1 {
+		v.rest = slices.Clone(joined[1:])
+	}
+	return v, nil
+}
+
+// mix scrambles x (the finalizer of SplitMix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
