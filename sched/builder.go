@@ -1,17 +1,19 @@
 package sched
 
-// A Builder puts a program together, step by step. It keeps all steps in a few
-// slices that grow together, so that a program of k steps takes O(log k)
-// allocations.
+// A Builder puts a program together, step by step:
 //
 //	var b sched.Builder
 //	b.Copy(sched.In, all, sched.Out, 0, sched.Replace)
 //	b.Send(sched.Out, all, 4)
 //	b.EndStep()
 //	return b.Program()
+//
+// It keeps its working space when a program is done. One that builds many
+// programs in a row, one after another, allocates only what the programs hold:
+// at most five slices each, however many steps there are.
 type Builder struct {
 	copies []Copy
-	sends  []Send
+	sends  []Send // To is only a length; the ranks are in to, one send after another
 	recvs  []Recv
 	to     []int
 	ends   []mark
@@ -19,14 +21,6 @@ type Builder struct {
 
 // mark says how far the slices reached when a step ended.
 type mark struct{ copies, sends, recvs int }
-
-// Grow makes room for about n steps of one message each way.
-func (b *Builder) Grow(n int) {
-	b.sends = make([]Send, 0, n)
-	b.recvs = make([]Recv, 0, n)
-	b.to = make([]int, 0, n)
-	b.ends = make([]mark, 0, n)
-}
 
 // Copy adds a copy within the rank to the current step. A copy of nothing, or
 // of blocks onto themselves, is left out.
@@ -45,7 +39,7 @@ func (b *Builder) Send(src Buffer, blocks Range, to ...int) {
 	}
 	n := len(b.to)
 	b.to = append(b.to, to...)
-	b.sends = append(b.sends, Send{b.to[n:len(b.to):len(b.to)], src, blocks})
+	b.sends = append(b.sends, Send{b.to[n:], src, blocks})
 }
 
 // Recv adds a receive to the current step.
@@ -68,20 +62,34 @@ func (b *Builder) last() mark {
 	return b.ends[len(b.ends)-1]
 }
 
-// Program ends the current step and returns what was built.
+// Program ends the current step, returns what was built, and leaves the builder
+// empty for the next program.
 func (b *Builder) Program() Program {
 	b.EndStep()
 	program := make(Program, len(b.ends))
-	var from mark
-	for i, to := range b.ends {
-		program[i] = Step{
-			Copies: cut(b.copies, from.copies, to.copies),
-			Sends:  cut(b.sends, from.sends, to.sends),
-			Recvs:  cut(b.recvs, from.recvs, to.recvs),
-		}
-		from = to
+	copies, sends, recvs, to := exact(b.copies), exact(b.sends), exact(b.recvs), exact(b.to)
+	for i := range sends {
+		n := len(sends[i].To)
+		sends[i].To, to = to[:n:n], to[n:]
 	}
+	var from mark
+	for i, end := range b.ends {
+		program[i] = Step{
+			Copies: cut(copies, from.copies, end.copies),
+			Sends:  cut(sends, from.sends, end.sends),
+			Recvs:  cut(recvs, from.recvs, end.recvs),
+		}
+		from = end
+	}
+	b.copies, b.sends, b.recvs, b.to, b.ends = b.copies[:0], b.sends[:0], b.recvs[:0], b.to[:0], b.ends[:0]
 	return program
+}
+
+// exact returns a copy of s that has no room to grow.
+func exact[T any](s []T) []T {
+	t := make([]T, len(s))
+	copy(t, s)
+	return t
 }
 
 // cut returns s[from:to], or nil when that is empty, so that programs compare
