@@ -1,0 +1,129 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// combineClaims: what a receive does with the bytes that come.
+var combineClaims = []claim{
+	{"AReceiveCombinesWhatComesWithWhatIsHeld", testCombine},
+	{"PiecesAreWholeElements", testPieces},
+	{"SeveralReceivesCombineInOneStep", testCombineSeveral},
+}
+
+// mix is an operator that does not commute: incoming left of held and held
+// left of incoming give different bytes.
+func mix(into, held, incoming []byte) {
+	for i := range into {
+		into[i] = 3*held[i] + incoming[i]
+	}
+}
+
+func testCombine(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	for _, inPlace := range []bool{true, false} {
+		for _, size := range []int{0, 1, 8, 1000, 65536, 1<<20 + 1} {
+			sent := pattern(make([]byte, size), 1)
+			held := pattern(make([]byte, size), 2)
+			want := make([]byte, size)
+			mix(want, held, sent)
+			j.each(func(ctx context.Context, e transport.Endpoint) error {
+				if e.Rank() == 0 {
+					data := bytes.Clone(sent)
+					err := send(ctx, e, sig, 1, data)
+					if err == nil && !bytes.Equal(data, sent) {
+						err = fmt.Errorf("the memory of a send was written")
+					}
+					return err
+				}
+				into, left := make([]byte, size), bytes.Clone(held)
+				if inPlace {
+					into = left
+				}
+				err := e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
+					{From: 0, Into: into, Held: left, Combine: mix, Elem: 1},
+				}})
+				switch {
+				case err != nil:
+					return err
+				case !bytes.Equal(into, want):
+					return fmt.Errorf("%d bytes, in place %v: not Combine(Into, Held, incoming)", size, inPlace)
+				case !inPlace && !bytes.Equal(left, held):
+					return fmt.Errorf("%d bytes: Held was written", size)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+func testPieces(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	for _, elem := range []int{1, 3, 8, 12, 1000, 100_003} {
+		size := elem * max(1, 600_000/elem)
+		sent := pattern(make([]byte, size), elem)
+		j.each(func(ctx context.Context, e transport.Endpoint) error {
+			if e.Rank() == 0 {
+				return send(ctx, e, sig, 1, sent)
+			}
+			var wrong error
+			total := 0
+			into, held, want := make([]byte, size), pattern(make([]byte, size), 1), make([]byte, size)
+			mix(want, held, sent)
+			err := e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{{
+				From: 0, Into: into, Held: held, Elem: elem,
+				Combine: func(into, held, incoming []byte) {
+					if len(into) != len(held) || len(into) != len(incoming) || len(into)%elem != 0 {
+						wrong = fmt.Errorf("pieces of %d, %d and %d bytes, elements of %d", len(into), len(held), len(incoming), elem)
+						return
+					}
+					total += len(into)
+					mix(into, held, incoming)
+				},
+			}}})
+			switch {
+			case err != nil:
+				return err
+			case wrong != nil:
+				return wrong
+			case total != size:
+				return fmt.Errorf("the pieces add up to %d bytes of %d", total, size)
+			case !bytes.Equal(into, want):
+				return fmt.Errorf("elements of %d bytes: pieces do not match each other", elem)
+			}
+			return nil
+		})
+	}
+}
+
+func testCombineSeveral(t *testing.T, start Start) {
+	const n = 4
+	for _, size := range []int{5, 70_000} {
+		open(t, start, n).each(func(ctx context.Context, e transport.Endpoint) error {
+			mine := pattern(make([]byte, size), e.Rank())
+			step := transport.Step{Signature: sig}
+			for d := 1; d < n; d++ {
+				step.Sends = append(step.Sends, transport.Send{To: []int{(e.Rank() + d) % n}, Data: mine})
+				step.Recvs = append(step.Recvs, transport.Recv{
+					From: (e.Rank() + d) % n, Into: make([]byte, size), Held: mine, Combine: mix, Elem: 1,
+				})
+			}
+			if err := e.Exchange(ctx, step); err != nil {
+				return err
+			}
+			want := make([]byte, size)
+			for _, r := range step.Recvs {
+				mix(want, mine, pattern(make([]byte, size), r.From))
+				if !bytes.Equal(r.Into, want) {
+					return fmt.Errorf("%d bytes from rank %d are combined wrongly", size, r.From)
+				}
+			}
+			return nil
+		})
+	}
+}
