@@ -56,7 +56,7 @@ func (s *Schedule) validate() error {
 		return faultf(-1, -1, -1, -1, "%d blocks, %d of scratch: want 0 to %d", s.Blocks, s.Scratch, maxBlocks)
 	case s.Collective != Barrier && s.Blocks == 0:
 		return faultf(-1, -1, -1, -1, "%v without blocks: want at least 1", s.Collective)
-	case s.parted() && s.Blocks%s.P != 0:
+	case s.Parted() && s.Blocks%s.P != 0:
 		return faultf(-1, -1, -1, -1, "%d blocks are not as many for each of %d ranks", s.Blocks, s.P)
 	case s.Make == nil:
 		return faultf(-1, -1, -1, -1, "no programs")
@@ -64,8 +64,8 @@ func (s *Schedule) validate() error {
 	return nil
 }
 
-// parted reports whether the vector is one part per rank.
-func (s *Schedule) parted() bool {
+// Parted reports whether the vector is one part per rank.
+func (s *Schedule) Parted() bool {
 	switch s.Collective {
 	case Scatter, Gather, AllGather, ReduceScatter, AllToAll:
 		return true
@@ -79,7 +79,7 @@ func (s *Schedule) parted() bool {
 // part.
 func (s *Schedule) sameLengths(from, at, n int) error {
 	period := s.Blocks
-	if s.parted() {
+	if s.Parted() {
 		period /= s.P
 	}
 	if n <= 0 || period == 0 || (from-at)%period == 0 {

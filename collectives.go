@@ -1,0 +1,123 @@
+package chorale
+
+import (
+	"context"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Bcast copies buf of the root to buf of every other rank. All have the same
+// length.
+func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Option) error {
+	in := buf
+	if c.rank != root {
+		in = nil
+	}
+	return do(ctx, c, callKey{collective: sched.Bcast, root: root, count: len(buf)}, in, buf, Op[T]{}, options)
+}
+
+// Reduce combines the src of all ranks, element by element, into dst of the
+// root. On the root dst is as long as src, and may be src; on other ranks it is
+// not looked at and may be nil.
+func Reduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], root int, options ...Option) error {
+	return ReduceFunc(ctx, c, dst, src, op(), root, options...)
+}
+
+// ReduceFunc is [Reduce] with an operation of the caller's own.
+func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], root int, options ...Option) error {
+	key := callKey{collective: sched.Reduce, root: root, count: len(src)}
+	if c.rank != root {
+		dst = nil
+	} else if len(dst) != len(src) {
+		return c.skip(key, "dst has %d elements: want %d, as many as src", len(dst), len(src))
+	}
+	return do(ctx, c, key, src, dst, op, options)
+}
+
+// AllReduce combines the src of all ranks, element by element, into dst of
+// every rank. All have the same length; dst may be src. Every rank ends with
+// the same bits.
+func AllReduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
+	return AllReduceFunc(ctx, c, dst, src, op(), options...)
+}
+
+// AllReduceFunc is [AllReduce] with an operation of the caller's own.
+func AllReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
+	key := callKey{collective: sched.AllReduce, count: len(src)}
+	if len(dst) != len(src) {
+		return c.skip(key, "dst has %d elements: want %d, as many as src", len(dst), len(src))
+	}
+	return do(ctx, c, key, src, dst, op, options)
+}
+
+// Scatter gives part r of the root's src to dst of rank r. On the root src is
+// Size times as long as dst, and dst may be the root's own part of it; on other
+// ranks src is not looked at and may be nil.
+func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
+	key := callKey{collective: sched.Scatter, root: root, count: len(dst)}
+	if c.rank != root {
+		src = nil
+	} else if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
+		return err
+	}
+	return do(ctx, c, key, src, dst, Op[T]{}, options)
+}
+
+// Gather puts src of rank r into part r of the root's dst. On the root dst is
+// Size times as long as src, and src may be the root's own part of it; on other
+// ranks dst is not looked at and may be nil.
+func Gather[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
+	key := callKey{collective: sched.Gather, root: root, count: len(src)}
+	if c.rank != root {
+		dst = nil
+	} else if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, key, src, dst, Op[T]{}, options)
+}
+
+// AllGather puts src of rank r into part r of dst of every rank. Dst is Size
+// times as long as src, and src may be the rank's own part of it.
+func AllGather[T any](ctx context.Context, c *Comm, dst, src []T, options ...Option) error {
+	key := callKey{collective: sched.AllGather, count: len(src)}
+	if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, key, src, dst, Op[T]{}, options)
+}
+
+// ReduceScatter combines the src of all ranks, element by element, and gives
+// part r of the result to dst of rank r. Src is Size times as long as dst, and
+// dst may be the rank's own part of it.
+func ReduceScatter[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
+	return ReduceScatterFunc(ctx, c, dst, src, op(), options...)
+}
+
+// ReduceScatterFunc is [ReduceScatter] with an operation of the caller's own.
+func ReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
+	key := callKey{collective: sched.ReduceScatter, count: len(dst)}
+	if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
+		return err
+	}
+	return do(ctx, c, key, src, dst, op, options)
+}
+
+// Barrier returns when all ranks have called it.
+func Barrier(ctx context.Context, c *Comm, options ...Option) error {
+	return do(ctx, c, callKey{collective: sched.Barrier}, nil, nil, Op[byte]{}, options)
+}
+
+// parts reports an error unless one buffer has a part per rank, each as long as
+// the other buffer.
+func (c *Comm) parts(key callKey, whole string, wholeLen int, part string, partLen int) error {
+	if wholeLen != c.size*partLen {
+		return c.skip(key, "%s has %d elements: want %d, %d ranks times the %d of %s", whole, wholeLen, c.size*partLen, c.size, partLen, part)
+	}
+	return nil
+}
+
+// skip refuses a call. It counts all the same: see do.
+func (c *Comm) skip(key callKey, format string, args ...any) error {
+	c.sequence++
+	return c.wrong(key.collective.String(), format, args...)
+}
