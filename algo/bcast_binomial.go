@@ -1,0 +1,92 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Recursive doubling: in every step each rank that has the vector sends it to
+// one that does not, so the number of those who have it doubles.
+//
+// In descending order the first message goes farthest, to the other half of the
+// ranks, and each half goes on by itself. Messages of a step then stay in
+// separate intervals, so that on a line, ring, mesh or tree no link carries two
+// of them. In ascending order the first message goes to the neighbour; messages
+// of later steps overlap, which only a hypercube or a crossbar does not mind.
+//
+// Cost: ⌈lg p⌉ (α + nβ).
+//
+// Prefer it when start-up dominates, that is, for short vectors. Long ones are
+// sent ⌈lg p⌉ times from end to end, where scatter-allgather needs two.
+//
+// Grama et al., 4.1; the intervals are our way to keep the pattern for any p
+// and any root, see interval.
+var bcastBinomial = Algorithm{
+	Collective: sched.Bcast,
+	Name:       "binomial",
+	Params: []Param{{
+		Key: "order", Default: "descending", Values: "descending|ascending",
+		Doc: "which distance comes first: the farthest or the nearest",
+	}},
+	Formula: "⌈lg p⌉ (α + nβ)",
+	Prefer:  "short vectors",
+	cost:    func(c call, n float64) model.Cost { return moves(ceilLog(c.p), n) },
+	build: func(c call) plan {
+		ascending := c.word("order") == "ascending"
+		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+			if rank == c.root {
+				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
+			}
+			if ascending {
+				broadcastAscending(b, c.p, c.root, rank)
+			} else {
+				broadcast(b, line{0, 1, c.p}, c.root, rank)
+			}
+		}}
+	},
+}
+
+// broadcast hands block 0 of the root's Out to all places of a line, farthest
+// first. Root and me are places.
+func broadcast(b *sched.Builder, l line, root, me int) {
+	for v := (interval{0, l.n, root}); v.size() > 1; {
+		own, other := v.halves()
+		switch me {
+		case own.holder:
+			b.Send(sched.Out, whole(1), l.rank(other.holder))
+			b.EndStep()
+		case other.holder:
+			b.Recv(l.rank(own.holder), sched.Out, whole(1), sched.Replace)
+			b.EndStep()
+		}
+		v = either(own, other, me)
+	}
+}
+
+// broadcastAscending does so among p ranks, nearest first. A rank is known by
+// its distance from the root: the XOR of the two if p is a power of two, so that
+// partners differ in one bit, and else their difference.
+func broadcastAscending(b *sched.Builder, p, root, rank int) {
+	xor := p&(p-1) == 0
+	distance := (rank - root + p) % p
+	if xor {
+		distance = rank ^ root
+	}
+	at := func(distance int) int {
+		if xor {
+			return distance ^ root
+		}
+		return (distance + root) % p
+	}
+	bit := 1
+	if distance > 0 {
+		bit = 1 << floorLog(distance)
+		b.Recv(at(distance-bit), sched.Out, whole(1), sched.Replace)
+		b.EndStep()
+		bit *= 2
+	}
+	for ; distance+bit < p; bit *= 2 {
+		b.Send(sched.Out, whole(1), at(distance+bit))
+		b.EndStep()
+	}
+}

@@ -1,0 +1,39 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// The root sends to one rank after another. Nothing else happens meanwhile: the
+// root is the bottleneck, and all links but one lie idle.
+//
+// Cost: (p − 1)(α + nβ).
+//
+// It is what a program does that knows no better; for two or three ranks
+// nothing is faster.
+//
+// Grama et al., Introduction to Parallel Computing, 4.1.
+var bcastLinear = Algorithm{
+	Collective: sched.Bcast,
+	Name:       "linear",
+	Formula:    "(p − 1)(α + nβ)",
+	Prefer:     "two or three ranks; a yardstick for the others",
+	cost:       func(c call, n float64) model.Cost { return moves(c.p-1, n) },
+	build: func(c call) plan {
+		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+			all := whole(1)
+			if rank != c.root {
+				b.Recv(c.root, sched.Out, all, sched.Replace)
+				return
+			}
+			b.Copy(sched.In, all, sched.Out, 0, sched.Replace)
+			for r := range c.p {
+				if r != c.root {
+					b.Send(sched.Out, all, r)
+					b.EndStep()
+				}
+			}
+		}}
+	},
+}

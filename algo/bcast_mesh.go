@@ -1,0 +1,103 @@
+package algo
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// The ranks stand in a mesh. The root's line along the first dimension gets the
+// vector, then all lines along the second at once, and so on; each line does as
+// binomial does. On a 4×4 mesh rank r stands in row r div 4 and column r mod 4,
+// and a line along the first dimension is a column: 0, 4, 8, 12.
+//
+// Cost: Σ ⌈lg d⌉ (α + nβ) over the sizes d: that of binomial, if all are powers
+// of two.
+//
+// Prefer it when the network is such a mesh and p is no power of two: messages
+// then keep to their lines, and none shares a link.
+//
+// Grama et al., 4.1.2.
+var bcastMesh = Algorithm{
+	Collective: sched.Bcast,
+	Name:       "mesh",
+	Params:     []Param{dims},
+	Formula:    "Σ ⌈lg d⌉ (α + nβ), d the sizes of the mesh",
+	Prefer:     "short vectors on a mesh or torus",
+	cost:       func(c call, n float64) model.Cost { return moves(meshSteps(c.sizes("dims")), n) },
+	build: func(c call) plan {
+		m := mesh(c.sizes("dims"))
+		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+			if rank == c.root {
+				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
+			}
+			for d := range m {
+				if l, root, me := m.line(d, c.root, rank); l.n > 0 {
+					broadcast(b, l, root, me)
+				}
+			}
+		}}
+	},
+}
+
+// A mesh is the sizes of its dimensions. Ranks are numbered row by row, that
+// is, the last dimension varies fastest.
+type mesh []int
+
+// stride returns how far apart neighbours along dimension d are numbered.
+func (m mesh) stride(d int) int {
+	n := 1
+	for _, size := range m[d+1:] {
+		n *= size
+	}
+	return n
+}
+
+// line returns the line of the mesh along dimension d on which a rank takes part
+// when the root's data spreads dimension by dimension, with the places of root
+// and rank on it. A line of no ranks means that the rank's turn is later: it
+// stands apart from the root in a later dimension.
+func (m mesh) line(d, root, rank int) (l line, rootPlace, place int) {
+	stride := m.stride(d)
+	if rank%stride != root%stride {
+		return line{}, 0, 0
+	}
+	place = rank / stride % m[d]
+	return line{rank - place*stride, stride, m[d]}, root / stride % m[d], place
+}
+
+func meshSteps(sizes []int) (steps int) {
+	for _, d := range sizes {
+		steps += ceilLog(d)
+	}
+	return steps
+}
+
+// dims is the parameter of algorithms that see the ranks as a mesh.
+var dims = Param{
+	Key: "dims", Values: "sizes, as in 4x4",
+	Doc:   "the sizes of the mesh, their product p; if not given, two as equal as can be",
+	parse: parseSizes,
+	choose: func(c call) value {
+		rows := int(math.Sqrt(float64(c.p)))
+		for c.p%rows != 0 {
+			rows--
+		}
+		return sizesOf(rows, c.p/rows)
+	},
+	check: func(c call, v value) error {
+		rest := c.p
+		for _, size := range v.sizes {
+			if rest%size != 0 {
+				rest = 0
+			}
+			rest /= size
+		}
+		if rest != 1 {
+			return fmt.Errorf("want sizes whose product is %d", c.p)
+		}
+		return nil
+	},
+}

@@ -1,0 +1,91 @@
+package algo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// catalog is the only list of algorithms. A row stands in the file that bears
+// its name.
+var catalog = []*Algorithm{
+	&bcastLinear,
+	&bcastBinomial,
+	&bcastBinaryTree,
+	&bcastMesh,
+	&bcastScatterAllgather,
+
+	&reduceLinear,
+	&reduceBinomial,
+	&reduceTree,
+	&reduceMesh,
+	&reduceReduceScatterGather,
+
+	&scatterLinear,
+	&scatterBinomial,
+
+	&gatherLinear,
+	&gatherBinomial,
+
+	&allgatherRing,
+	&allgatherRecursiveDoubling,
+
+	&reduceScatterRecursiveHalving,
+	&reduceScatterRing,
+
+	&allreduceTree,
+	&allreduceButterfly,
+	&allreduceRecursiveDoubling,
+	&allreduceRecursiveHalving,
+	&allreduceHalvingExchange,
+
+	&barrierButterfly,
+	&barrierDissemination,
+}
+
+// Catalog returns every algorithm, one collective after another.
+func Catalog() []Algorithm {
+	all := make([]Algorithm, len(catalog))
+	for i, a := range catalog {
+		all[i] = *a
+	}
+	return all
+}
+
+// For returns the algorithms of one collective.
+func For(c sched.Collective) []Algorithm {
+	return slices.DeleteFunc(Catalog(), func(a Algorithm) bool { return a.Collective != c })
+}
+
+// Lookup returns the algorithm of that name, without parameters.
+func Lookup(c sched.Collective, name string) (Algorithm, error) {
+	if a := find(c, name); a != nil {
+		return *a, nil
+	}
+	return Algorithm{}, fmt.Errorf("algo: %v has no algorithm %q: want %s", c, name, names(c))
+}
+
+func find(c sched.Collective, name string) *Algorithm {
+	for _, a := range catalog {
+		if a.Collective == c && a.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// names lists the algorithms of a collective in a line.
+func names(c sched.Collective) string {
+	var all []string
+	for _, a := range catalog {
+		if a.Collective == c {
+			all = append(all, a.Name)
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("another collective, %v has no algorithms", c)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,60 @@
+package algo
+
+import (
+	"math/bits"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// A line is a row of n ranks: first, first+stride, first+2·stride, …. All ranks
+// are one, and so is each row or column of a mesh.
+type line struct{ first, stride, n int }
+
+// rank returns the rank at place i of the line.
+func (l line) rank(i int) int { return l.first + i*l.stride }
+
+// An interval is the places lo ≤ i < hi of a line, together with its holder:
+// the place that has what the whole interval is to get, or that is to get what
+// the whole interval has.
+//
+// Halving intervals until they are single places gives a binomial tree: the
+// holder keeps its own half and serves the other through a partner, who is that
+// half's holder. Every half is a run of neighbours, whichever place is the
+// root and however many there are. So combinations stay in rank order, and what
+// several ranks own is one range of blocks. Where the size is a power of two,
+// the partner is the holder XOR half the size, as in the books.
+type interval struct{ lo, hi, holder int }
+
+func (v interval) size() int          { return v.hi - v.lo }
+func (v interval) has(i int) bool     { return v.lo <= i && i < v.hi }
+func (v interval) parts() sched.Range { return sched.Range{Lo: v.lo, Hi: v.hi} }
+
+// halves cuts an interval of at least two places in the holder's own half and
+// the other. The lower half is as long as the largest power of two that is less
+// than the size, so ⌈lg size⌉ cuts leave single places.
+func (v interval) halves() (own, other interval) {
+	w := 1 << floorLog(v.size()-1)
+	mid := v.lo + w
+	if v.holder >= mid {
+		return interval{mid, v.hi, v.holder}, interval{v.lo, mid, v.holder - w}
+	}
+	partner := v.holder + w
+	if partner >= v.hi {
+		partner = mid
+	}
+	return interval{v.lo, mid, v.holder}, interval{mid, v.hi, partner}
+}
+
+// either returns that one of two halves which has place i.
+func either(a, b interval, i int) interval {
+	if a.has(i) {
+		return a
+	}
+	return b
+}
+
+// floorLog returns ⌊lg n⌋, for n ≥ 1.
+func floorLog(n int) int { return bits.Len(uint(n)) - 1 }
+
+// ceilLog returns ⌈lg n⌉, for n ≥ 1.
+func ceilLog(n int) int { return bits.Len(uint(n - 1)) }

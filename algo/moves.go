@@ -1,0 +1,63 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// whole is all n blocks of a vector.
+func whole(n int) sched.Range { return sched.Range{Lo: 0, Hi: n} }
+
+// one is a single block.
+func one(block int) sched.Range { return sched.Range{Lo: block, Hi: block + 1} }
+
+// recvCombine receives blocks and leaves in one buffer what another holds
+// combined with them. Where the two differ this is one operation with three
+// operands, and the step may send what is held.
+func recvCombine(b *sched.Builder, held, into sched.Buffer, blocks sched.Range, from int, how sched.Combine) {
+	b.Copy(held, blocks, into, blocks.Lo, sched.Replace)
+	b.Recv(from, into, blocks, how)
+}
+
+// beside returns how a rank combines what comes from a peer so that ranks stay
+// in order: what comes from above goes to the right.
+func beside(rank, peer int) sched.Combine {
+	if peer > rank {
+		return sched.Right
+	}
+	return sched.Left
+}
+
+// turn returns where a rank must leave its vector when so many exchanges are
+// still to come. An exchange cannot write what it sends, so out and scratch
+// take turns, and the last exchange writes out.
+func turn(exchanges int) sched.Buffer {
+	if exchanges%2 == 0 {
+		return sched.Out
+	}
+	return sched.Scratch
+}
+
+// keptBy returns where a rank collects what only the root has an Out for.
+func keptBy(rank, root int) sched.Buffer {
+	if rank == root {
+		return sched.Out
+	}
+	return sched.Scratch
+}
+
+// moves is the cost of so many messages of so many words, one after another.
+func moves(messages int, words float64) model.Cost {
+	k := float64(messages)
+	return model.Cost{Startups: k, Words: k * words}
+}
+
+// sums is the same where every word that comes is combined.
+func sums(messages int, words float64) model.Cost {
+	c := moves(messages, words)
+	c.Combines = c.Words
+	return c
+}
+
+// share returns what p−1 of p equal parts of n words are.
+func share(n float64, p int) float64 { return n * float64(p-1) / float64(p) }

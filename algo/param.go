@@ -1,0 +1,182 @@
+package algo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Param is a parameter of an algorithm, written key=value.
+type Param struct {
+	Key     string
+	Default string // "" if it is chosen for the call, as Doc says
+	Values  string // what it takes: "descending|ascending", "a number", "bytes, as in 8K", "sizes, as in 4x4"
+	Doc     string // what it means, in a line
+
+	parse  func(text string) (value, error) // nil means that the text is one of Values
+	choose func(c call) value               // where there is no Default
+	check  func(c call, v value) error      // nil if every value that parses will do
+}
+
+// A value is what a parameter is set to.
+type value struct {
+	text   string // in its canonical form
+	number int
+	sizes  []int
+}
+
+// split takes apart each "key=value".
+func (a *Algorithm) split(params []string) (map[string]string, error) {
+	given := make(map[string]string)
+	for _, param := range params {
+		key, text, ok := strings.Cut(param, "=")
+		_, twice := given[key]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%q: want key=value", param)
+		case !slices.ContainsFunc(a.Params, func(p Param) bool { return p.Key == key }):
+			return nil, fmt.Errorf("%s has no parameter %q: want %s", a.Name, key, a.keys())
+		case twice:
+			return nil, fmt.Errorf("%s is given twice: want it once", key)
+		}
+		given[key] = text
+	}
+	return given, nil
+}
+
+func (a *Algorithm) keys() string {
+	if len(a.Params) == 0 {
+		return "none"
+	}
+	var keys []string
+	for _, p := range a.Params {
+		keys = append(keys, p.Key)
+	}
+	return strings.Join(keys, ", ")
+}
+
+// set gives p its value: the one that was given, or else its default. It
+// reports whether that differs from the default.
+func (k *call) set(p *Param, given map[string]string) (differs bool, err error) {
+	standard, err := p.standard(*k)
+	if err != nil {
+		return false, err
+	}
+	k.values[p.Key] = standard
+	text, ok := given[p.Key]
+	if !ok {
+		return false, nil
+	}
+	v, err := p.read(text)
+	if err == nil && p.check != nil {
+		err = p.check(*k, v)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s=%s: %w", p.Key, text, err)
+	}
+	k.values[p.Key] = v
+	return v.text != standard.text, nil
+}
+
+func (p *Param) standard(c call) (value, error) {
+	if p.choose != nil {
+		return p.choose(c), nil
+	}
+	return p.read(p.Default)
+}
+
+func (p *Param) read(text string) (value, error) {
+	if p.parse != nil {
+		return p.parse(text)
+	}
+	words := strings.Split(p.Values, "|")
+	if !slices.Contains(words, text) {
+		return value{}, fmt.Errorf("want %s", strings.Join(words, " or "))
+	}
+	return value{text: text}, nil
+}
+
+// parseNumber reads a whole number, 0 or more.
+func parseNumber(text string) (value, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return value{}, fmt.Errorf("want a number, 0 or more")
+	}
+	return numberOf(n), nil
+}
+
+func numberOf(n int) value { return value{text: strconv.Itoa(n), number: n} }
+
+// parseBytes reads a size like 512, 8K, 4M or 1G, in powers of 1024.
+func parseBytes(text string) (value, error) {
+	digits, unit := text, 0
+	if i := strings.IndexAny(text, "KMG"); i >= 0 && i == len(text)-1 {
+		digits, unit = text[:i], strings.Index("_KMG", text[i:])
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > math.MaxInt>>(10*unit) {
+		return value{}, fmt.Errorf("want bytes, as in 512, 8K or 4M")
+	}
+	return bytesOf(n << (10 * unit)), nil
+}
+
+func bytesOf(n int) value {
+	text, rest := "", n
+	for _, unit := range []string{"K", "M", "G"} {
+		if rest == 0 || rest%1024 != 0 {
+			break
+		}
+		rest, text = rest/1024, unit
+	}
+	return value{text: strconv.Itoa(rest) + text, number: n}
+}
+
+// parseSizes reads a list of sizes like 4x4.
+func parseSizes(text string) (value, error) {
+	var sizes []int
+	for word := range strings.SplitSeq(text, "x") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return value{}, fmt.Errorf("want sizes, as in 4x4 or 2x3x4")
+		}
+		sizes = append(sizes, n)
+	}
+	return sizesOf(sizes...), nil
+}
+
+func sizesOf(sizes ...int) value {
+	var words []string
+	for _, n := range sizes {
+		words = append(words, strconv.Itoa(n))
+	}
+	return value{text: strings.Join(words, "x"), sizes: sizes}
+}
+
+// maxPieces bounds what a segment size cuts a vector into, because a program
+// has a step or two for each piece.
+const maxPieces = 1 << 16
+
+// pieces returns how many segments of so many bytes the vector of c makes: one
+// if a segment is 0 bytes, or if nobody said how long the vector is.
+func (c call) pieces(segment int) int {
+	if segment == 0 || c.bytes == 0 {
+		return 1
+	}
+	return (c.bytes-1)/segment + 1
+}
+
+// segment is the parameter of algorithms that cut the vector in pieces and let
+// these follow each other.
+var segment = Param{
+	Key: "segment", Default: "0", Values: "bytes, as in 8K",
+	Doc:   "how large the pieces are that follow each other; 0 keeps the vector whole",
+	parse: parseBytes,
+	check: func(c call, v value) error {
+		if n := c.pieces(v.number); n > maxPieces {
+			return fmt.Errorf("%d pieces of a vector of %d bytes: want at most %d", n, c.bytes, maxPieces)
+		}
+		return nil
+	},
+}

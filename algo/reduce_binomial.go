@@ -1,0 +1,64 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// The binomial broadcast reversed, in direction and in order: neighbours
+// combine first, then pairs, then fours, until the root has all. What a rank
+// holds is always the combination of an interval of ranks, so they stay in
+// order for any p and any root.
+//
+// Cost: ⌈lg p⌉ (α + nβ + nγ).
+//
+// Prefer it for short vectors. For long ones reduce-scatter-gather sends and
+// combines less.
+//
+// Grama et al., 4.1.
+var reduceBinomial = Algorithm{
+	Collective: sched.Reduce,
+	Name:       "binomial",
+	Formula:    "⌈lg p⌉ (α + nβ + nγ)",
+	Prefer:     "short vectors, any operator",
+	cost:       func(c call, n float64) model.Cost { return sums(ceilLog(c.p), n) },
+	build: func(c call) plan {
+		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+			l := line{0, 1, c.p}
+			held := reduce(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
+			if rank == c.root {
+				b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
+			}
+		}}
+	},
+}
+
+// reduce combines block 0 of all places of an interval at its holder. Place me
+// finds its own in held, collects in kept, and reduce returns where the
+// combination is if me is the holder.
+func reduce(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {
+	if v.size() == 1 {
+		return held
+	}
+	own, other := v.halves()
+	held = reduce(b, l, either(own, other, me), me, held, kept)
+	switch me {
+	case other.holder:
+		b.Send(held, whole(1), l.rank(own.holder))
+		b.EndStep()
+	case own.holder:
+		recvCombine(b, held, kept, whole(1), l.rank(other.holder), beside(own.lo, other.lo))
+		b.EndStep()
+		held = kept
+	}
+	return held
+}
+
+// spare returns how many blocks of scratch are needed where only a rank that is
+// not the root and has others to collect from needs any.
+func spare(p, blocks int) int {
+	if p <= 2 {
+		return 0
+	}
+	return blocks
+}

@@ -1,0 +1,42 @@
+package algo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Restrictions says what an algorithm does not do.
+type Restrictions struct {
+	PowerOfTwo  bool // p must be a power of two
+	EvenRanks   bool // p must be even
+	Commutative bool // operators must commute
+}
+
+// Allow reports an error that names the restriction if p ranks are not allowed.
+// Commutative says nothing of p: a schedule carries it along, for whoever knows
+// the operator.
+func (r Restrictions) Allow(p int) error {
+	switch {
+	case r.PowerOfTwo && p&(p-1) != 0:
+		return fmt.Errorf("needs a power of two of ranks, want %d or %d", 1<<floorLog(p), 2<<floorLog(p))
+	case r.EvenRanks && p%2 != 0:
+		return fmt.Errorf("needs an even number of ranks, want %d or %d", p-1, p+1)
+	}
+	return nil
+}
+
+// String names the restrictions, as in "power of two, commutative". It is empty
+// if there are none.
+func (r Restrictions) String() string {
+	var names []string
+	if r.PowerOfTwo {
+		names = append(names, "power of two")
+	}
+	if r.EvenRanks {
+		names = append(names, "even p")
+	}
+	if r.Commutative {
+		names = append(names, "commutative")
+	}
+	return strings.Join(names, ", ")
+}
