@@ -1,0 +1,206 @@
+package exec_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/transport"
+)
+
+// echo is an endpoint whose every peer sends what this rank sends, plus ten.
+type echo struct{ steps []transport.Step }
+
+func (*echo) Rank() int    { return 0 }
+func (*echo) Size() int    { return 2 }
+func (*echo) Close() error { return nil }
+
+func (e *echo) Exchange(_ context.Context, step transport.Step) error {
+	e.steps = append(e.steps, transport.Step{Sends: slices.Clone(step.Sends), Recvs: slices.Clone(step.Recvs)})
+	if len(step.Sends) == 0 {
+		return errors.New("nothing to echo")
+	}
+	for i, r := range step.Recvs {
+		incoming := slices.Clone(step.Sends[i].Data)
+		for k := range incoming {
+			incoming[k] += 10
+		}
+		if r.Combine == nil {
+			copy(r.Into, incoming)
+		} else {
+			r.Combine(r.Into, r.Held, incoming)
+		}
+	}
+	return nil
+}
+
+var difference = exec.Op{
+	Right: func(into, held, incoming []byte) { subtract(into, held, incoming) },
+	Left:  func(into, held, incoming []byte) { subtract(into, incoming, held) },
+}
+
+func subtract(dst, a, b []byte) {
+	for i := range dst {
+		dst[i] = a[i] - b[i]
+	}
+}
+
+func program(t *testing.T, text string) *sched.Schedule {
+	t.Helper()
+	s, err := sched.ParseText([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs rank 0 of a schedule.
+func run(t *testing.T, text string, in, out []byte) *echo {
+	t.Helper()
+	s := program(t, text)
+	ep := new(echo)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, len(in), 1), nil)
+	if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, difference); err != nil {
+		t.Fatal(err)
+	}
+	return ep
+}
+
+const exchange = `
+schedule allreduce exchange
+ranks 2
+rank 0
+  step
+    copy in 0..1 to out 0
+    send in 0..1 to 1
+    recv out 0..1 from 1 combine left
+`
+
+func TestACopyThatOnlyServesACombineIsFusedWithIt(t *testing.T) {
+	in, out := []byte{1, 2, 3}, make([]byte, 3)
+	ep := run(t, exchange, in, out)
+	if want := []byte{10, 10, 10}; !slices.Equal(out, want) {
+		t.Errorf("out %v, want %v", out, want)
+	}
+	if held := ep.steps[0].Recvs[0].Held; &held[:1][0] != &in[0] {
+		t.Error("held is not in: the copy was done")
+	}
+}
+
+func TestInAndOutMayBeTheSameMemoryEvenIfTheProgramNeedsBoth(t *testing.T) {
+	buf := []byte{1, 2, 3}
+	ep := run(t, exchange, buf, buf)
+	if want := []byte{10, 10, 10}; !slices.Equal(buf, want) {
+		t.Errorf("buf %v, want %v", buf, want)
+	}
+	if data := ep.steps[0].Sends[0].Data; &data[:1][0] == &buf[0] {
+		t.Error("the step sends the memory that it writes")
+	}
+}
+
+func TestACopyThatOthersReadIsDone(t *testing.T) {
+	out := make([]byte, 3)
+	run(t, `
+schedule allreduce exchange
+ranks 2
+scratch 1
+rank 0
+  step
+    copy in 0..1 to out 0
+    copy out 0..1 to scratch 0
+    send scratch 0..1 to 1
+    recv out 0..1 from 1 combine right
+`, []byte{1, 2, 3}, out)
+	if want := []byte{246, 246, 246}; !slices.Equal(out, want) {
+		t.Errorf("out %v, want %v", out, want)
+	}
+}
+
+func TestScratchIsAsLargeAsTheProgramTouches(t *testing.T) {
+	ep := run(t, `
+schedule allreduce corner
+ranks 2
+blocks 4
+scratch 4000000
+rank 0
+  step
+    send in 0..2 to 1
+    recv scratch 3999998..4000000 from 1
+`, make([]byte, 8), make([]byte, 8))
+	if got := cap(ep.steps[0].Recvs[0].Into); got != 4 {
+		t.Errorf("%d bytes of scratch, want 4", got)
+	}
+}
+
+func TestBlocksAreAsEvenAsCanBe(t *testing.T) {
+	s := program(t, "schedule bcast x\nranks 2\nblocks 3")
+	for count, want := range map[int][]int{
+		0: {0, 0, 0, 0},
+		1: {0, 0, 0, 4},
+		2: {0, 0, 4, 8},
+		7: {0, 8, 16, 28},
+	} {
+		l := exec.NewLayout(s, count, 4)
+		if got := []int{l.At(0), l.At(1), l.At(2), l.At(3)}; !slices.Equal(got, want) {
+			t.Errorf("%d elements in 3 blocks begin at bytes %v, want %v", count, got, want)
+		}
+	}
+	s = program(t, "schedule allgather x\nranks 2\nblocks 4")
+	l := exec.NewLayout(s, 3, 1) // two parts of 3 elements, in 2 blocks each
+	if got, want := []int{l.At(0), l.At(1), l.At(2), l.At(3), l.At(4), l.At(5)}, []int{0, 1, 3, 4, 6, 7}; !slices.Equal(got, want) {
+		t.Errorf("blocks begin at %v, want %v", got, want)
+	}
+}
+
+func TestAnErrorOfTheEndpointNamesTheStep(t *testing.T) {
+	s := program(t, `
+schedule bcast late
+ranks 2
+root 1
+rank 0
+  step
+    copy out 0..1 to out 0
+  step
+    recv out 0..1 from 1
+`)
+	err := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), nil).Run(t.Context(), new(echo), transport.Signature{}, nil, []byte{0}, exec.Op{})
+	if err == nil || err.Error() != "step 1: nothing to echo" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
+	s := program(t, exchange)
+	ep := new(echo)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), []int{4, 7})
+	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1}, []byte{0}, difference); err != nil {
+		t.Fatal(err)
+	}
+	if step := ep.steps[0]; step.Sends[0].To[0] != 7 || step.Recvs[0].From != 7 {
+		t.Errorf("sends to %d, receives from %d: want 7", step.Sends[0].To, step.Recvs[0].From)
+	}
+}
+
+func TestARunAllocatesNothing(t *testing.T) {
+	s := program(t, exchange)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), nil)
+	ep := silent{}
+	in, out := []byte{1}, []byte{0}
+	if n := testing.AllocsPerRun(100, func() {
+		if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, difference); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+type silent struct{ echo }
+
+func (silent) Rank() int                                          { return 0 }
+func (silent) Size() int                                          { return 2 }
+func (silent) Close() error                                       { return nil }
+func (silent) Exchange(_ context.Context, _ transport.Step) error { return nil }
