@@ -1,0 +1,79 @@
+// Command chorale runs programs of many ranks, and shows and checks the
+// schedules that their collectives follow. See chorale help.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/launch"
+)
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run carries out one call of the command and returns its exit status: 0 done,
+// 1 the work failed, 2 the call was wrong. A job that is run has a status of
+// its own.
+func run(args []string) int {
+	root := newRoot()
+	began := false // until then, an error is one of the call
+	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
+	root.SetArgs(args)
+	verb, err := root.ExecuteC()
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, syscall.EPIPE) { // whoever has closed the pipe knows
+		fmt.Fprintf(os.Stderr, "%s: %v\n", verb.CommandPath(), err)
+	}
+	var call callError
+	if !began || errors.As(err, &call) {
+		return 2
+	}
+	return launch.Status(err)
+}
+
+// A callError says that the command was called wrongly.
+type callError struct{ error }
+
+func callErrorf(format string, args ...any) error {
+	return callError{fmt.Errorf(format, args...)}
+}
+
+func (e callError) Unwrap() error { return e.error }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "chorale",
+		Short:         "Collective communication: run it, see it, check it",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return fmt.Errorf("no verb %q: want one of %s", args[0], strings.Join(verbs(cmd), ", "))
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(newRun(), newGuard())
+	return root
+}
+
+// verbs returns the names of the commands that a user may want.
+func verbs(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/launch"
+)
+
+func newRun() *cobra.Command {
+	var (
+		cfg       launch.Config
+		noLabels  bool
+		algorithm string
+	)
+	cmd := &cobra.Command{
+		Use:   "run -n N PROGRAM [ARG…]",
+		Short: "Start a program as the ranks of a job",
+		Long: `Start PROGRAM as N ranks on this machine and wait for their end.
+
+PROGRAM is an executable, or the directory of a Go package, which is built
+first. A directory is written with a path separator (./examples/globalsum), or
+as . or .. alone. What follows PROGRAM is the program's own.
+
+Each line that a rank prints comes with the rank before it. Standard input goes
+to rank 0. Interrupt, terminate, quit, hang-up and the two user signals are
+passed on to all ranks and to what they have started. After an interrupt or a
+termination, the ranks have a grace period; a second one ends them at once.
+
+When a rank fails, the others are ended, and the exit status is that of the
+rank that failed first: 128 and the signal's number if a signal killed it.`,
+		Example: `  chorale run -n 7 ./examples/globalsum
+  chorale run -n 4 --transport inproc ./examples/globalsum
+  chorale run -n 2 hostname`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("no program: want an executable or the directory of a Go package")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("ranks") {
+				return callErrorf("no number of ranks: want -n N")
+			}
+			cfg.Program, cfg.Args = args[0], args[1:]
+			cfg.Unlabelled = noLabels
+			cfg.Env = os.Environ()
+			if algorithm != "" {
+				cfg.Env = append(cfg.Env, "CHORALE_ALGORITHM="+algorithm)
+			}
+			cfg.Stdin, cfg.Stdout, cfg.Stderr = os.Stdin, os.Stdout, os.Stderr
+			signals := make(chan os.Signal, 16)
+			launch.Notify(signals)
+			cfg.Signals = signals
+			cfg.Guard = []string{"guard"}
+			return launch.Run(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.SortFlags = false
+	flags.IntVarP(&cfg.Size, "ranks", "n", 0, "the number of ranks")
+	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
+	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
+	flags.BoolVar(&noLabels, "no-labels", false, "print no ranks before the lines")
+	flags.DurationVar(&cfg.Grace, "grace", 0, "from asking the ranks to end to killing them (default 5s)")
+	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "say what is started and what has ended")
+	return cmd
+}
+
+// newGuard is the guard process that launch.Run starts.
+func newGuard() *cobra.Command {
+	return &cobra.Command{
+		Use:    "guard",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		Run:    func(*cobra.Command, []string) { launch.Guard(os.Stdin) },
+	}
+}

@@ -1,0 +1,86 @@
+package launch
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// find returns what to run: the path of an executable, or the directory of a
+// Go package.
+func find(program string) (path string, isPackage bool, err error) {
+	isPath := strings.ContainsRune(filepath.ToSlash(program), '/') || program == "." || program == ".."
+	info, statErr := os.Stat(program)
+	isDir := statErr == nil && info.IsDir()
+	switch {
+	case isPath && isDir:
+		return program, true, nil
+	case isPath && statErr == nil && strings.HasSuffix(program, ".go"):
+		return "", false, usagef("%s is a source file: want the directory of its package, %s", program, dirOf(program))
+	}
+	path, err = exec.LookPath(program)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		path, err = filepath.Abs(path)
+		return path, false, err
+	case isPath && statErr == nil:
+		return "", false, usagef("%s is not executable: want an executable or the directory of a Go package", program)
+	case isPath:
+		return "", false, usagef("no program %s: want an executable or the directory of a Go package", program)
+	case isDir:
+		return "", false, usagef("no program %s in PATH: for the Go package in the directory of that name, say .%c%s", program, filepath.Separator, program)
+	}
+	return "", false, usagef("no program %s in PATH: want an executable or the directory of a Go package", program)
+}
+
+// dirOf returns the directory of a file in a form that is not taken for the
+// name of an executable.
+func dirOf(file string) string {
+	dir := filepath.Dir(file)
+	if strings.ContainsRune(filepath.ToSlash(dir), '/') || dir == "." || dir == ".." {
+		return dir
+	}
+	return "." + string(filepath.Separator) + dir
+}
+
+// build builds the Go package in a directory, as a part of that directory's
+// own module, and returns the executable.
+func (j *job) build(ctx context.Context, dir string) (string, error) {
+	goCommand, err := exec.LookPath("go")
+	if err != nil {
+		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
+	}
+	// The guard learns of the directory before it exists.
+	tmp := filepath.Join(os.TempDir(), "chorale-"+hex.EncodeToString(j.token[:]))
+	j.guard.note(note{Path: tmp})
+	bin, work := filepath.Join(tmp, "bin"), filepath.Join(tmp, "work")
+	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {
+		return "", err
+	}
+	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
+	cmd.Dir = dir
+	cmd.Env = append(j.cfg.Env, "GOTMPDIR="+work, tokenVariable(j.token)) // what go build makes on the way goes with the rest
+	cmd.Args[0] = "go build"
+	p := &process{rank: -1, cmd: cmd}
+	if err := j.start(p, "", false); err != nil {
+		return "", err
+	}
+	err = j.supervise(ctx, []*process{p}, nil)
+	var failed *EndError
+	switch {
+	case errors.As(err, &failed):
+		return "", fmt.Errorf("%s: %w", dir, ErrBuild)
+	case err != nil:
+		return "", err
+	}
+	made, err := os.ReadDir(bin)
+	if err != nil || len(made) != 1 {
+		return "", usagef("%s is not the directory of a Go program: want a package main", dir)
+	}
+	return filepath.Join(bin, made[0].Name()), nil
+}

@@ -1,0 +1,81 @@
+package launch
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+)
+
+// A message is one line of the control protocol: a JSON object with one field.
+//
+// A rank connects to the launcher and says
+//
+//	{"join":{"token":"…","rank":3,"address":"127.0.0.1:40001"}}
+//
+// where address is that at which other ranks reach it. The answer is one of
+//
+//	{"joined":true}
+//	{"refused":"rank 3 has joined already"}
+//
+// From then on, either side may speak at any time. The rank says
+//
+//	{"where":5}       asks for the address of rank 5
+//	{"blames":5}      an exchange failed on account of rank 5
+//	{"leaves":true}   the endpoint is closed; the connection's end follows
+//
+// and the launcher says
+//
+//	{"at":{"rank":5,"address":"127.0.0.1:40002"}}
+//	{"left":5}        it has closed its endpoint
+//	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
+//
+// The launcher answers a question when rank 5 has joined or ended. It also says
+// unasked when a rank is lost. It does not when a rank has ended well: what that
+// has sent may still be on its way, and its connections say when they end. When
+// a rank finds the connection closed, the launcher is gone, and the rank's
+// process ends.
+type message struct {
+	Join    *joinMessage `json:"join,omitempty"`
+	Joined  bool         `json:"joined,omitempty"`
+	Refused string       `json:"refused,omitempty"`
+	Where   *int         `json:"where,omitempty"`
+	Blames  *int         `json:"blames,omitempty"`
+	Leaves  bool         `json:"leaves,omitempty"`
+	At      *atMessage   `json:"at,omitempty"`
+	Left    *int         `json:"left,omitempty"`
+	Lost    *lostMessage `json:"lost,omitempty"`
+}
+
+type joinMessage struct {
+	Token   string `json:"token"`
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+}
+
+type atMessage struct {
+	Rank    int    `json:"rank"`
+	Address string `json:"address"`
+}
+
+type lostMessage struct {
+	Rank   int    `json:"rank"`
+	Reason string `json:"reason"`
+}
+
+// longest is the length of the longest line that either side accepts.
+const longest = 4 << 10
+
+// lines returns a scanner of the messages that come from r.
+func messages(r io.Reader) *bufio.Scanner {
+	s := bufio.NewScanner(r)
+	s.Buffer(make([]byte, 0, 512), longest)
+	return s
+}
+
+func encode(v any) []byte {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of this package marshal
+	}
+	return append(line, '\n')
+}

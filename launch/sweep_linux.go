@@ -1,0 +1,47 @@
+package launch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// sweep kills every process whose environment holds the variable, as in
+// NAME=value, and returns how many there were. It finds the ones that have
+// left their group, but not the ones that have been given another environment.
+func sweep(variable string) (found int) {
+	if variable == "" {
+		return 0
+	}
+	proc, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, entry := range proc {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		environ, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
+		if err != nil || !holds(environ, variable) {
+			continue
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			found++
+		}
+	}
+	return found
+}
+
+// holds reports whether one of the strings in environ, each ended by a zero
+// byte, is the variable.
+func holds(environ []byte, variable string) bool {
+	for v := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(v) == variable {
+			return true
+		}
+	}
+	return false
+}
