@@ -182,7 +182,8 @@ func workOut[T any](c *Comm, key callKey) (*call, error) {
 		return nil, c.wrong(name, "algorithm %s combines out of rank order, and the operation is not marked Commutative: choose another algorithm", s.Algorithm)
 	}
 	made.algorithm = s.Algorithm
-	made.plan = exec.Bind(s, c.rank, exec.NewLayout(s, key.count, size), nil)
+	layout := exec.NewLayout(s, key.count, size)
+	made.plan = exec.Bind(s, c.rank, layout, layout, nil)
 	made.signature = describe(key, opName, s.Algorithm)
 	return made, nil
 }

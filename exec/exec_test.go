@@ -62,7 +62,7 @@ func run(t *testing.T, text string, in, out []byte) *echo {
 	t.Helper()
 	s := program(t, text)
 	ep := new(echo)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, len(in), 1), nil)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, len(in), 1), exec.NewLayout(s, len(in), 1), nil)
 	if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, difference); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ rank 0
   step
     recv out 0..1 from 1
 `)
-	err := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), nil).Run(t.Context(), new(echo), transport.Signature{}, nil, []byte{0}, exec.Op{})
+	err := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil).Run(t.Context(), new(echo), transport.Signature{}, nil, []byte{0}, exec.Op{})
 	if err == nil || err.Error() != "step 1: nothing to echo" {
 		t.Errorf("got %v", err)
 	}
@@ -175,7 +175,7 @@ rank 0
 func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
 	s := program(t, exchange)
 	ep := new(echo)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), []int{4, 7})
+	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), []int{4, 7})
 	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1}, []byte{0}, difference); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
 
 func TestARunAllocatesNothing(t *testing.T) {
 	s := program(t, exchange)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), nil)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil)
 	ep := silent{}
 	in, out := []byte{1}, []byte{0}
 	if n := testing.AllocsPerRun(100, func() {

@@ -5,10 +5,9 @@ import "github.com/chorale-go/chorale/sched"
 // A Layout says where the blocks of a vector lie. The zero length is legal for
 // any block, and so for the whole.
 type Layout struct {
-	blocks int // of the vector
-	parts  int // 1, or one per rank
-	count  int // elements of a part
-	elem   int // bytes per element
+	blocks int   // of the vector
+	starts []int // where each part begins, and where the last one ends; in elements
+	elem   int   // bytes per element
 }
 
 // NewLayout returns the layout of a schedule's vector. Count is in elements:
@@ -16,11 +15,24 @@ type Layout struct {
 // the vector is one part per rank. Blocks that do not divide it evenly differ
 // by one element at most.
 func NewLayout(s *sched.Schedule, count, elem int) Layout {
-	l := Layout{blocks: s.Blocks, parts: 1, count: count, elem: elem}
+	starts := []int{0, count}
 	if s.Parted() {
-		l.parts = s.P
+		starts = make([]int, s.P+1)
+		for r := range starts {
+			starts[r] = r * count
+		}
 	}
-	return l
+	return Layout{s.Blocks, starts, elem}
+}
+
+// UnevenLayout returns the layout of a vector in parts that differ in length:
+// counts has one number of elements per rank.
+func UnevenLayout(s *sched.Schedule, counts []int, elem int) Layout {
+	starts := make([]int, len(counts)+1)
+	for r, n := range counts {
+		starts[r+1] = starts[r] + n
+	}
+	return Layout{s.Blocks, starts, elem}
 }
 
 // At returns the byte at which block b begins, or the vector's length for the
@@ -29,8 +41,10 @@ func (l Layout) At(b int) int {
 	if l.blocks == 0 {
 		return 0
 	}
+	parts := len(l.starts) - 1
 	whole, b := b/l.blocks, b%l.blocks
-	perPart := l.blocks / l.parts
+	perPart := l.blocks / parts
 	part, b := b/perPart, b%perPart
-	return ((whole*l.parts+part)*l.count + b*l.count/perPart) * l.elem
+	count := l.starts[part+1] - l.starts[part]
+	return (whole*l.starts[parts] + l.starts[part] + b*count/perPart) * l.elem
 }

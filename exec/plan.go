@@ -19,7 +19,6 @@ import (
 type Plan struct {
 	steps   []step
 	in, out sched.Range // the bytes of the vector that the rank's In and Out hold
-	elem    int
 	scratch memory
 	shadow  memory // stands in for In where In and Out share memory and the program needs both
 	shadows bool   // the program reads of In what it has written to Out
@@ -66,19 +65,16 @@ type memory struct {
 	bytes []byte
 }
 
-// Bind binds the program of one rank to a layout. Members gives the endpoint's
-// rank for each rank of the schedule; nil means that they are the same.
-func Bind(s *sched.Schedule, rank int, l Layout, members []int) *Plan {
-	span := func(r sched.Range) sched.Range { return sched.Range{Lo: l.At(r.Lo), Hi: l.At(r.Hi)} }
-	p := &Plan{
-		in:   span(s.Extent(sched.In, rank)),
-		out:  span(s.Extent(sched.Out, rank)),
-		elem: l.elem,
-	}
+// Bind binds the program of one rank to the layouts of In and Out, which differ
+// only for an uneven alltoall; Scratch is laid out as Out. Members gives the
+// endpoint's rank for each rank of the schedule; nil means that they are the
+// same.
+func Bind(s *sched.Schedule, rank int, in, out Layout, members []int) *Plan {
+	used := sched.Range{Lo: out.At(s.Scratch)}
+	b := binder{layouts: [3]Layout{in, out, out}, members: members, used: &used}
+	p := &Plan{in: b.span(sched.In, s.Extent(sched.In, rank)), out: b.span(sched.Out, s.Extent(sched.Out, rank))}
 	program := s.Program(rank)
 	p.steps = make([]step, len(program))
-	used := sched.Range{Lo: l.At(s.Scratch)}
-	b := binder{layout: l, members: members, used: &used}
 	for i, st := range program {
 		p.steps[i] = b.step(st)
 		p.stats.add(p.steps[i])
@@ -115,7 +111,7 @@ func allocate(n int) []byte {
 
 // A binder turns steps of blocks into steps of bytes.
 type binder struct {
-	layout  Layout
+	layouts [3]Layout // of In, Out and Scratch
 	members []int
 	used    *sched.Range // the bytes of scratch that the program touches
 }
@@ -126,7 +122,7 @@ func (b *binder) step(st sched.Step) step {
 	for k, r := range st.Recvs {
 		into := b.place(r.Dst, r.Blocks)
 		at := landing{into, into, r.How}
-		recv := transport.Recv{From: b.member(r.From), InTurn: st.InTurn(k), Elem: b.layout.elem}
+		recv := transport.Recv{From: b.member(r.From), InTurn: st.InTurn(k), Elem: max(1, b.layouts[r.Dst].elem)}
 		if i := fusible(st, k); i >= 0 {
 			fused[i] = true
 			at.held = b.place(st.Copies[i].Src, st.Copies[i].Blocks)
@@ -157,8 +153,15 @@ func (b *binder) member(rank int) int {
 	return b.members[rank]
 }
 
+// span returns the bytes of a range of blocks.
+func (b *binder) span(buffer sched.Buffer, r sched.Range) sched.Range {
+	l := b.layouts[buffer]
+	return sched.Range{Lo: l.At(r.Lo), Hi: l.At(r.Hi)}
+}
+
 func (b *binder) place(buffer sched.Buffer, r sched.Range) place {
-	at := place{buffer, b.layout.At(r.Lo), b.layout.At(r.Hi)}
+	span := b.span(buffer, r)
+	at := place{buffer, span.Lo, span.Hi}
 	if buffer == sched.Scratch && at.lo < at.hi {
 		b.used.Lo, b.used.Hi = min(b.used.Lo, at.lo), max(b.used.Hi, at.hi)
 	}

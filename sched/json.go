@@ -23,6 +23,7 @@ type jsonSchedule struct {
 	Blocks      int        `json:"blocks"`
 	Scratch     int        `json:"scratch"`
 	Commutative bool       `json:"commutative,omitempty"`
+	Uneven      bool       `json:"uneven,omitempty"`
 	Steps       []jsonStep `json:"steps"`
 }
 
@@ -82,7 +83,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 func (s *Schedule) document(t *Timeline, explicit bool) *jsonSchedule {
 	doc := &jsonSchedule{
 		Collective: s.Collective.String(), Algorithm: s.Algorithm, P: s.P, Root: s.Root,
-		Blocks: s.Blocks, Scratch: s.Scratch, Commutative: s.Commutative,
+		Blocks: s.Blocks, Scratch: s.Scratch, Commutative: s.Commutative, Uneven: s.Uneven,
 		Steps: make([]jsonStep, t.Steps()),
 	}
 	for i := range doc.Steps {
@@ -130,7 +131,7 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 	a := assembly{programs: make(map[int]*assembled)}
 	s := &Schedule{
 		Collective: collective, Algorithm: doc.Algorithm, P: doc.P, Root: doc.Root,
-		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Make: a.program,
+		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Uneven: doc.Uneven, Make: a.program,
 	}
 	if err := s.validate(); err != nil {
 		return nil, err

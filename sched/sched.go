@@ -140,6 +140,7 @@ type Schedule struct {
 	Blocks      int    // the number of blocks of the vector
 	Scratch     int    // the number of blocks of Scratch; block i is as long as block i mod Blocks
 	Commutative bool   // right only for operators that commute
+	Uneven      bool   // right also where the ranks' parts differ in length
 
 	// Make returns the program of a rank. It looks at no other rank: its time
 	// and memory follow from the rank's own steps.

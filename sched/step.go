@@ -58,6 +58,8 @@ func (s *Schedule) validate() error {
 		return faultf(-1, -1, -1, -1, "%v without blocks: want at least 1", s.Collective)
 	case s.Parted() && s.Blocks%s.P != 0:
 		return faultf(-1, -1, -1, -1, "%d blocks are not as many for each of %d ranks", s.Blocks, s.P)
+	case s.Uneven && !s.Parted():
+		return faultf(-1, -1, -1, -1, "%v has no parts that could be uneven", s.Collective)
 	case s.Make == nil:
 		return faultf(-1, -1, -1, -1, "no programs")
 	}
@@ -73,19 +75,35 @@ func (s *Schedule) Parted() bool {
 	return false
 }
 
-// sameLengths reports an error if blocks from, from+1, … and at, at+1, … can
-// differ in length. The blocks of a vector may: only the same block is surely
-// as long. Parts are all alike, so there it suffices to be the same piece of a
-// part.
-func (s *Schedule) sameLengths(from, at, n int) error {
+// sameLengths reports an error if n blocks from lo, on their way from one rank to
+// another or within a rank, can differ in length from the blocks at at. The
+// blocks of a vector may: only the same block is surely as long. Parts are all
+// alike unless the schedule is Uneven, so else it suffices to be the same piece
+// of a part.
+func (s *Schedule) sameLengths(from, to int, src Buffer, lo, n int, dst Buffer, at int) error {
 	period := s.Blocks
-	if s.Parted() {
+	switch {
+	case n <= 0 || period == 0:
+		return nil
+	case s.Uneven && s.Collective == AllToAll:
+		return s.direct(from, to, src, Range{lo, lo + n}, dst, at)
+	case s.Parted() && !s.Uneven:
 		period /= s.P
 	}
-	if n <= 0 || period == 0 || (from-at)%period == 0 {
+	if (lo-at)%period == 0 {
 		return nil
 	}
-	return fmt.Errorf("block %d lands where block %d belongs, and they may differ in length", from, at)
+	return fmt.Errorf("block %d lands where block %d belongs, and they may differ in length", lo, at)
+}
+
+// direct reports an error unless blocks go straight from the sender's part for
+// the receiver to the receiver's part from the sender: what two ranks have for
+// each other, no third rank knows the length of.
+func (s *Schedule) direct(from, to int, src Buffer, blocks Range, dst Buffer, at int) error {
+	if src == In && dst == Out && s.Part(to).Contains(blocks) && at-s.Part(from).Lo == blocks.Lo-s.Part(to).Lo {
+		return nil
+	}
+	return fmt.Errorf("%v %v lands in %v %d, and in an uneven alltoall nothing goes by a way round", src, blocks, dst, at)
 }
 
 // checkStep looks at one step of one rank by itself.
@@ -102,7 +120,7 @@ func (s *Schedule) checkStep(rank, i int, step Step) error {
 			err = s.combines(c.How)
 		}
 		if err == nil {
-			err = s.sameLengths(c.Blocks.Lo, c.At, c.Blocks.Len())
+			err = s.sameLengths(rank, rank, c.Src, c.Blocks.Lo, c.Blocks.Len(), c.Dst, c.At)
 		}
 		if err != nil {
 			return faultf(rank, i, -1, c.Blocks.Lo, "copy: %v", err)

@@ -33,13 +33,17 @@ import (
 // A range lo..hi is half open. A copy or receive that combines ends in
 // "combine left" (incoming ⊕ held) or "combine right" (held ⊕ incoming); a send
 // may name several ranks. The header line "commutative" marks a schedule for
-// operators that commute. The form can hold schedules that are wrong, too.
+// operators that commute, "uneven" one that is right also where parts differ in
+// length. The form can hold schedules that are wrong, too.
 func (s *Schedule) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, strings.TrimSpace(fmt.Sprintf("schedule %v %s", s.Collective, s.Algorithm)))
 	fmt.Fprintf(b, "ranks %d\nroot %d\nblocks %d\nscratch %d\n", s.P, s.Root, s.Blocks, s.Scratch)
 	if s.Commutative {
 		fmt.Fprintln(b, "commutative")
+	}
+	if s.Uneven {
+		fmt.Fprintln(b, "uneven")
 	}
 	fmt.Fprintln(b)
 	for rank := range s.P {
@@ -131,12 +135,13 @@ func (p *parser) parseLine() error {
 		"schedule": p.schedule, "ranks": p.number(&p.s.P), "root": p.number(&p.s.Root),
 		"blocks": p.number(&p.s.Blocks), "scratch": p.number(&p.s.Scratch),
 		"commutative": func() error { p.s.Commutative = true; return nil },
+		"uneven":      func() error { p.s.Uneven = true; return nil },
 		"rank":        p.program, "step": p.step,
 		"copy": p.inside(p.copy), "send": p.inside(p.send), "recv": p.inside(p.recv),
 	}[keyword]
 	switch {
 	case !ok:
-		return fmt.Errorf("%q: want schedule, ranks, root, blocks, scratch, commutative, rank, step, copy, send or recv", keyword)
+		return fmt.Errorf("%q: want schedule, ranks, root, blocks, scratch, commutative, uneven, rank, step, copy, send or recv", keyword)
 	case !p.named && keyword != "schedule":
 		return fmt.Errorf("%q before the line \"schedule COLLECTIVE NAME\"", keyword)
 	}

@@ -247,7 +247,7 @@ func (l *lineup) matchRank(recvs, sent []int32) error {
 			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at),
 				"receives %d blocks where rank %d sends %d (its step %d)", r.hi-r.lo, m.from, m.hi-m.lo, m.sendStep)
 		}
-		if err := l.s.sameLengths(int(m.lo), int(m.at), int(m.hi-m.lo)); err != nil {
+		if err := l.s.sameLengths(int(m.from), int(m.to), m.src, int(m.lo), int(m.hi-m.lo), m.dst, int(m.at)); err != nil {
 			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at), "%v", err)
 		}
 		recvs, sent = recvs[1:], sent[1:]
