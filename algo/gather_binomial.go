@@ -37,7 +37,7 @@ func gather(b *sched.Builder, v interval, rank int, kept sched.Buffer) sched.Buf
 	if v.size() == 1 {
 		return sched.In
 	}
-	own, other := v.halves()
+	own, other := v.handOver()
 	held := gather(b, either(own, other, rank), rank, kept)
 	switch rank {
 	case other.holder:

@@ -30,15 +30,33 @@ func (v interval) has(i int) bool     { return v.lo <= i && i < v.hi }
 func (v interval) parts() sched.Range { return sched.Range{Lo: v.lo, Hi: v.hi} }
 
 // halves cuts an interval of at least two places in the holder's own half and
-// the other. The lower half is as long as the largest power of two that is less
-// than the size, so ⌈lg size⌉ cuts leave single places.
+// the other. The lower is as long as the largest power of two that is less than
+// the size, so ⌈lg size⌉ cuts leave single places. Where it cuts does not depend
+// on the holder: what is combined, half by half, is the same expression
+// whoever is the root.
 func (v interval) halves() (own, other interval) {
-	w := 1 << floorLog(v.size()-1)
-	mid := v.lo + w
+	return v.cut(v.lo + v.reach())
+}
+
+// handOver cuts likewise, but so that the larger half is the holder's own, on
+// whichever side that is. What is handed over on any path then adds up to less
+// than the interval.
+func (v interval) handOver() (own, other interval) {
+	mid := v.lo + v.reach()
 	if v.holder >= mid {
-		return interval{mid, v.hi, v.holder}, interval{v.lo, mid, v.holder - w}
+		mid = v.hi - v.reach()
 	}
-	partner := v.holder + w
+	return v.cut(mid)
+}
+
+// reach is how far apart holders of two halves are, where there is room.
+func (v interval) reach() int { return 1 << floorLog(v.size()-1) }
+
+func (v interval) cut(mid int) (own, other interval) {
+	if v.holder >= mid {
+		return interval{mid, v.hi, v.holder}, interval{v.lo, mid, v.holder - v.reach()}
+	}
+	partner := v.holder + v.reach()
 	if partner >= v.hi {
 		partner = mid
 	}

@@ -40,7 +40,7 @@ func scatter(b *sched.Builder, p, root, rank int, held sched.Buffer) {
 		b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 	}
 	for v := (interval{0, p, root}); v.size() > 1; {
-		own, other := v.halves()
+		own, other := v.handOver()
 		switch rank {
 		case own.holder:
 			b.Send(held, other.parts(), other.holder)

@@ -1,0 +1,108 @@
+package algo_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// play returns how long s takes if every block is a word. A rank sends one
+// message at a time and receives one at a time; both ends of a message are busy
+// until it is across; combining follows.
+func play(t *testing.T, s *sched.Schedule, m model.Model) float64 {
+	t.Helper()
+	timeline, err := s.Timeline()
+	if err != nil {
+		t.Fatalf("%s: %v", describe(s), err)
+	}
+	done := make([]float64, s.P) // when a rank has finished its earlier steps
+	for i := range timeline.Steps() {
+		sent, received, work := slices.Clone(done), slices.Clone(done), make([]float64, s.P)
+		for _, message := range timeline.Messages(i) {
+			words := float64(message.Blocks.Len())
+			across := max(sent[message.From], received[message.To]) + m.Ts + words*m.Tw
+			sent[message.From], received[message.To] = across, across
+			if message.How != sched.Replace {
+				work[message.To] += words * m.Top
+			}
+		}
+		for r := range done {
+			done[r] = max(sent[r], received[r]) + work[r]
+		}
+	}
+	return slices.Max(done)
+}
+
+// models are such that each charge is seen alone, and all together.
+var models = []model.Model{
+	{Ts: 1},
+	{Tw: 1},
+	{Top: 1},
+	{Ts: 100, Tw: 3, Top: 1},
+}
+
+// On an idle network without distances, what the catalogue says is what the
+// schedule takes: for every algorithm, number of ranks and root.
+//
+// SPEC G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
+func TestEverySchedulesCostIsExactlyThatOfTheCatalogue(t *testing.T) {
+	everySchedule(t, sizes[1:], func(t *testing.T, s *sched.Schedule) {
+		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, vectorBytes, float64(s.Blocks))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range models {
+			if got, want := play(t, s, m), m.Time(cost); math.Abs(got-want) > 1e-9*want {
+				t.Errorf("%s takes %v under %+v, and the catalogue says %v", describe(s), got, m, want)
+			}
+		}
+	})
+}
+
+// The books' formulas, where p is a power of two.
+//
+// SPEC G1 G14 S3 I1 I2 I3 V1 V3 D1
+func TestTheCatalogueAgreesWithTheBooks(t *testing.T) {
+	const n = 1 << 20
+	for d := 1; d <= 20; d++ {
+		lg, p := float64(d), float64(int(1)<<d)
+		part := n * (p - 1) / p
+		for _, test := range []struct {
+			c    sched.Collective
+			spec string
+			want model.Cost
+		}{
+			{sched.Bcast, "linear", model.Cost{Startups: p - 1, Words: (p - 1) * n}},
+			{sched.Bcast, "binomial", model.Cost{Startups: lg, Words: lg * n}},
+			{sched.Bcast, "mesh", model.Cost{Startups: lg, Words: lg * n}},
+			{sched.Bcast, "scatter-allgather", model.Cost{Startups: 2 * lg, Words: 2 * part}},
+			{sched.Bcast, "scatter-allgather,allgather=ring", model.Cost{Startups: lg + p - 1, Words: 2 * part}},
+			{sched.Reduce, "binomial", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
+			{sched.Reduce, "tree", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
+			{sched.Reduce, "reduce-scatter-gather", model.Cost{Startups: 2 * lg, Words: 2 * part, Combines: part}},
+			{sched.Scatter, "binomial", model.Cost{Startups: lg, Words: part}},
+			{sched.Gather, "binomial", model.Cost{Startups: lg, Words: part}},
+			{sched.AllGather, "ring", model.Cost{Startups: p - 1, Words: part}},
+			{sched.AllGather, "recursive-doubling", model.Cost{Startups: lg, Words: part}},
+			{sched.ReduceScatter, "recursive-halving", model.Cost{Startups: lg, Words: part, Combines: part}},
+			{sched.ReduceScatter, "ring", model.Cost{Startups: p - 1, Words: part, Combines: part}},
+			{sched.AllReduce, "recursive-doubling", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
+			{sched.AllReduce, "butterfly", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
+			{sched.AllReduce, "recursive-halving", model.Cost{Startups: 2 * lg, Words: 2 * part, Combines: part}},
+			{sched.Barrier, "butterfly", model.Cost{Startups: lg}},
+			{sched.Barrier, "dissemination", model.Cost{Startups: lg}},
+		} {
+			got, err := algo.Price(test.c, test.spec, 1<<d, 0, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("%v %s, p %v: %+v, want %+v", test.c, test.spec, p, got, test.want)
+			}
+		}
+	}
+}
