@@ -80,7 +80,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	}
 	made, err := os.ReadDir(bin)
 	if err != nil || len(made) != 1 {
-		return "", usagef("%s is not the directory of a Go program: want a package main", dir)
+		return "", fmt.Errorf("%s: go build has made %d executables: %w", dir, len(made), ErrBuild)
 	}
 	return filepath.Join(bin, made[0].Name()), nil
 }

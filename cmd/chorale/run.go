@@ -13,6 +13,7 @@ import (
 func newRun() *cobra.Command {
 	var (
 		cfg       launch.Config
+		ranks     count
 		noLabels  bool
 		algorithm string
 	)
@@ -42,9 +43,10 @@ rank that failed first: 128 and the signal's number if a signal killed it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("ranks") {
+			if ranks == 0 {
 				return callErrorf("no number of ranks: want -n N")
 			}
+			cfg.Size = int(ranks)
 			cfg.Program, cfg.Args = args[0], args[1:]
 			cfg.Unlabelled = noLabels
 			cfg.Env = os.Environ()
@@ -62,7 +64,7 @@ rank that failed first: 128 and the signal's number if a signal killed it.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
-	flags.IntVarP(&cfg.Size, "ranks", "n", 0, "the number of ranks")
+	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
 	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
 	flags.BoolVar(&noLabels, "no-labels", false, "print no ranks before the lines")

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+func newCheck() *cobra.Command {
+	var (
+		want  selection
+		ranks ranges
+		bytes size
+	)
+	cmd := &cobra.Command{
+		Use:   "check [OP] -n P|LO..HI[,…] | check FILE",
+		Short: "Verify schedules",
+		Long: `Verify the schedules of a collective, or of all; of an algorithm, or of all;
+or the one that a file holds.
+
+A schedule is replayed on symbols. It is right if every send meets one receive
+of the same size, nobody waits in a circle, no step writes what it also sends,
+and every rank ends with exactly what the collective promises: each contribution
+once and, unless the algorithm is for operators that commute, in rank order.
+
+Every root is tried up to 64 ranks, and the first, the middle and the last one
+above. An algorithm that does not take some number of ranks is passed over there,
+unless it is named together with that one number.
+
+With --format json:
+{"checked":…,"failed":[{"collective":…,"algorithm":…,"p":…,"root":…,"error":…}]}`,
+		Example: `  chorale check -n 1..64
+  chorale check allreduce -n 7,100 --algorithm recursive-halving
+  chorale check mine.txt`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8, 1..64 or 2,4,10..20")
+	flags.StringVar(&want.algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list")
+	flags.IntVar(&want.root, "root", 0, "a root (default several)")
+	flags.Var(&bytes, "bytes", "the size of the vector, where an algorithm depends on it")
+	format := addFormat(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		want.collectives = sched.Collectives()
+		if len(args) == 1 {
+			c, s, err := collectiveOrFile(args[0])
+			if err != nil {
+				return err
+			}
+			if s != nil {
+				if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes"); err != nil {
+					return err
+				}
+				return report(cmd.OutOrStdout(), format.value, checkAll([]*sched.Schedule{s}, nil))
+			}
+			want.collectives = []sched.Collective{c}
+		}
+		if ranks.values == nil {
+			return callErrorf("no number of ranks: want -n P or -n LO..HI")
+		}
+		want.ranks, want.rooted, want.bytes = ranks, flags.Changed("root"), int(bytes)
+		schedules, err := want.schedules()
+		if err != nil {
+			return callError{err}
+		}
+		return report(cmd.OutOrStdout(), format.value, checkAll(schedules, terminal(os.Stderr)))
+	}
+	return cmd
+}
+
+// terminal returns the file if somebody watches it, or else nil.
+func terminal(f *os.File) io.Writer {
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return f
+}
+
+// A verdict is the JSON form of what check prints.
+type verdict struct {
+	Checked int       `json:"checked"`
+	Failed  []failure `json:"failed"`
+}
+
+type failure struct {
+	Collective string `json:"collective"`
+	Algorithm  string `json:"algorithm"`
+	P          int    `json:"p"`
+	Root       int    `json:"root"`
+	Error      string `json:"error"`
+}
+
+// report prints a verdict. A bad one is an error as well.
+func report(w io.Writer, format string, v verdict) error {
+	var err error
+	switch {
+	case format == "json":
+		err = printJSON(w, v)
+	case len(v.Failed) == 0:
+		_, err = fmt.Fprintf(w, "%s checked, none is wrong\n", plural(v.Checked, "schedule"))
+	default:
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tP\tROOT\tFAULT")
+		for _, f := range v.Failed {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", f.Collective, f.Algorithm, f.P, f.Root, f.Error)
+		}
+		err = t.Flush()
+	}
+	if err == nil && len(v.Failed) > 0 {
+		err = fmt.Errorf("%s checked, %d wrong", plural(v.Checked, "schedule"), len(v.Failed))
+	}
+	return err
+}

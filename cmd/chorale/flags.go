@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// count is the value of a flag that counts ranks.
+type count int
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *count) Type() string   { return "N" }
+
+func (c *count) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return fmt.Errorf("want a number of ranks, 1 or more")
+	}
+	*c = count(n)
+	return nil
+}
+
+// ranges is the value of a flag that names several numbers of ranks, as in 8 or
+// 1..64,100. Single says that it names just one, and not as a range.
+type ranges struct {
+	text   string
+	values []int
+	single bool
+}
+
+func (r *ranges) String() string { return r.text }
+func (r *ranges) Type() string   { return "P|LO..HI" }
+
+const mostRanks = 1 << 24
+
+func (r *ranges) Set(text string) error {
+	r.text, r.values, r.single = text, nil, !strings.ContainsAny(text, ".,")
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(part, "..")
+		if !isRange {
+			last = first
+		}
+		lo, err1 := strconv.Atoi(first)
+		hi, err2 := strconv.Atoi(last)
+		if err1 != nil || err2 != nil || lo < 1 || hi < lo || hi > mostRanks {
+			return fmt.Errorf("want numbers of ranks, as in 8, 1..64 or 2,4,10..20")
+		}
+		for p := lo; p <= hi; p++ {
+			r.values = append(r.values, p)
+		}
+	}
+	slices.Sort(r.values)
+	r.values = slices.Compact(r.values)
+	return nil
+}
+
+// size is the value of a flag that is a number of bytes, as in 8, 64K or 4M.
+type size int
+
+func (s *size) String() string { return strconv.Itoa(int(*s)) }
+func (s *size) Type() string   { return "BYTES" }
+
+func (s *size) Set(text string) error {
+	digits, unit := text, 0
+	if i := strings.IndexAny(text, "KMG"); i >= 0 && i == len(text)-1 {
+		digits, unit = text[:i], strings.Index("_KMG", text[i:])
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > math.MaxInt>>(10*unit) {
+		return fmt.Errorf("want a number of bytes, as in 8, 64K or 4M")
+	}
+	*s = size(n << (10 * unit))
+	return nil
+}
+
+// choice is the value of a flag that is one of a few words.
+type choice struct {
+	value string
+	among []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return strings.Join(c.among, "|") }
+
+func (c *choice) Set(text string) error {
+	if !slices.Contains(c.among, text) {
+		return fmt.Errorf("want one of %s", strings.Join(c.among, ", "))
+	}
+	c.value = text
+	return nil
+}
+
+// addFormat adds the flag --format, of which the first choice is the default.
+func addFormat(cmd *cobra.Command, among ...string) *choice {
+	format := &choice{among[0], among}
+	cmd.Flags().Var(format, "format", "how to print the answer")
+	return format
+}
+
+// printJSON prints a value as one line.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

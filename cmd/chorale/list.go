@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
+)
+
+func newList() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [OP]",
+		Short: "List the algorithms: parameters, restrictions, cost",
+		Long: `List the algorithms of a collective, or of all.
+
+The cost is for one port, that is, one send and one receive at a time. α is the
+start-up time of a message, β the time per word, γ the time per word combined; n
+is the words of the whole vector, p the number of ranks, lg the logarithm to
+base 2.
+
+A parameter is shown with its default, and written behind the algorithm's name,
+as in binomial,order=ascending.
+
+With --format json:
+{"algorithms":[{"collective":…,"algorithm":…,"parameters":[{"key":…,"default":…,
+"values":…,"doc":…}],"restrictions":[…],"cost":…,"prefer":…}]}`,
+		Example: `  chorale list
+  chorale list allreduce`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	format := addFormat(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		algorithms, print := algo.Catalog(), listAll
+		if len(args) == 1 {
+			c, err := sched.ParseCollective(args[0])
+			if err != nil {
+				return callError{err}
+			}
+			algorithms, print = algo.For(c), listOne
+		}
+		if format.value == "json" {
+			print = listJSON
+		}
+		return print(cmd.OutOrStdout(), algorithms)
+	}
+	return cmd
+}
+
+// listing is the JSON form of what list prints.
+type listing struct {
+	Algorithms []listedAlgorithm `json:"algorithms"`
+}
+
+type listedAlgorithm struct {
+	Collective   string            `json:"collective"`
+	Algorithm    string            `json:"algorithm"`
+	Parameters   []listedParameter `json:"parameters"`
+	Restrictions []string          `json:"restrictions"`
+	Cost         string            `json:"cost"`
+	Prefer       string            `json:"prefer"`
+}
+
+type listedParameter struct {
+	Key     string `json:"key"`
+	Default string `json:"default"`
+	Values  string `json:"values"`
+	Doc     string `json:"doc"`
+}
+
+func listJSON(w io.Writer, algorithms []algo.Algorithm) error {
+	l := listing{Algorithms: []listedAlgorithm{}}
+	for _, a := range algorithms {
+		params := []listedParameter{}
+		for _, p := range a.Params {
+			params = append(params, listedParameter{p.Key, p.Default, p.Values, p.Doc})
+		}
+		l.Algorithms = append(l.Algorithms, listedAlgorithm{
+			Collective: a.Collective.String(), Algorithm: a.Name, Parameters: params,
+			Restrictions: restrictions(a), Cost: a.Formula, Prefer: a.Prefer,
+		})
+	}
+	return printJSON(w, l)
+}
+
+func restrictions(a algo.Algorithm) []string {
+	if a.Restrictions.String() == "" {
+		return []string{}
+	}
+	return strings.Split(a.Restrictions.String(), ", ")
+}
+
+// listAll prints a line for each algorithm, and more where its cost needs them.
+func listAll(w io.Writer, algorithms []algo.Algorithm) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tPARAMETERS\tRESTRICTIONS\tCOST")
+	for _, a := range algorithms {
+		var params []string
+		for _, p := range a.Params {
+			params = append(params, p.Key+"="+standard(p))
+		}
+		cost := strings.Split(a.Formula, "; ")
+		fmt.Fprintf(t, "%v\t%s\t%s\t%v\t%s\n", a.Collective, a.Name, strings.Join(params, " "), a.Restrictions, cost[0])
+		for _, more := range cost[1:] {
+			fmt.Fprintf(t, "\t\t\t\t%s\n", more)
+		}
+	}
+	return t.Flush()
+}
+
+// listOne prints all that the catalogue says of a collective's algorithms.
+func listOne(w io.Writer, algorithms []algo.Algorithm) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, a := range algorithms {
+		fmt.Fprintf(t, "%s\n  cost\t%s\n  prefer it for\t%s\n", a.Name, a.Formula, a.Prefer)
+		if r := a.Restrictions.String(); r != "" {
+			fmt.Fprintf(t, "  only for\t%s\n", r)
+		}
+		for _, p := range a.Params {
+			fmt.Fprintf(t, "  %s=%s\t%s: %s\n", p.Key, standard(p), p.Values, p.Doc)
+		}
+	}
+	return t.Flush()
+}
+
+// standard is a parameter's default, if that does not depend on the call.
+func standard(p algo.Param) string {
+	if p.Default == "" {
+		return "…"
+	}
+	return p.Default
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// A deed is something that several ranks do alike in one step.
+type deed struct {
+	copies bool // within a rank; otherwise a message
+	src    sched.Buffer
+	blocks sched.Range
+	dst    sched.Buffer
+	at     int
+	how    sched.Combine
+}
+
+// A pair is the two ends of a message, or a rank twice.
+type pair struct{ from, to int }
+
+// A step is its deeds in the order of the timeline, and who does them.
+type step struct {
+	deeds []deed
+	pairs map[deed][]pair
+}
+
+func newStep(t *sched.Timeline, i int) *step {
+	s := &step{pairs: make(map[deed][]pair)}
+	for _, c := range t.Copies(i) {
+		s.add(deed{true, c.Src, c.Blocks, c.Dst, c.At, c.How}, pair{c.Rank, c.Rank})
+	}
+	for _, m := range t.Messages(i) {
+		s.add(deed{false, m.Src, m.Blocks, m.Dst, m.At, m.How}, pair{m.From, m.To})
+	}
+	return s
+}
+
+func (s *step) add(d deed, p pair) {
+	if s.pairs[d] == nil {
+		s.deeds = append(s.deeds, d)
+	}
+	s.pairs[d] = append(s.pairs[d], p)
+}
+
+// arrows writes pairs as in "3", "0→4", or "0↔4" where there is one each way.
+func arrows(pairs []pair) (words []string) {
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(a.from-b.from, a.to-b.to) })
+	pairs = slices.Compact(pairs)
+	all := make(map[pair]bool, len(pairs))
+	for _, p := range pairs {
+		all[p] = true
+	}
+	for _, p := range pairs {
+		switch back := all[pair{p.to, p.from}]; {
+		case p.from == p.to:
+			words = append(words, strconv.Itoa(p.from))
+		case !back:
+			words = append(words, fmt.Sprintf("%d→%d", p.from, p.to))
+		case p.from < p.to:
+			words = append(words, fmt.Sprintf("%d↔%d", p.from, p.to))
+		}
+	}
+	return words
+}
+
+// showPattern prints who sends to whom in each step, whatever it is.
+func showPattern(w io.Writer, t *sched.Timeline) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "STEP\tMESSAGES")
+	for i := range t.Steps() {
+		var pairs []pair
+		for _, m := range t.Messages(i) {
+			pairs = append(pairs, pair{m.From, m.To})
+		}
+		first := strconv.Itoa(i + 1)
+		for _, line := range fill(arrows(pairs)) {
+			fmt.Fprintf(tab, "%s\t%s\n", first, line)
+			first = ""
+		}
+	}
+	return tab.Flush()
+}
+
+// showDeeds prints what is done in each step.
+func showDeeds(w io.Writer, t *sched.Timeline) error {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "STEP\tWHAT\tBLOCKS\tLAND IN\tCOMBINE\tRANKS")
+	for i := range t.Steps() {
+		s := newStep(t, i)
+		number := strconv.Itoa(i + 1)
+		for _, d := range s.deeds {
+			what := "message"
+			if d.copies {
+				what = "copy"
+			}
+			lines := fill(arrows(s.pairs[d]))
+			fmt.Fprintf(tab, "%s\t%s\t%v %v\t%v %d\t%v\t%s\n", number, what, d.src, d.blocks, d.dst, d.at, d.how, lines[0])
+			for _, line := range lines[1:] {
+				fmt.Fprintf(tab, "\t\t\t\t\t%s\n", line)
+			}
+			number = ""
+		}
+	}
+	return tab.Flush()
+}
+
+// fill puts words into lines of about 60 characters.
+func fill(words []string) (lines []string) {
+	line := ""
+	for _, word := range words {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+len(word) > 60:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}
