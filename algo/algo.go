@@ -75,7 +75,7 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		return nil, err
 	}
 	plan := a.build(call)
-	return &sched.Schedule{
+	s := &sched.Schedule{
 		Collective:  c,
 		Algorithm:   canonical,
 		P:           p,
@@ -84,7 +84,9 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		Scratch:     plan.scratch,
 		Commutative: a.Restrictions.Commutative,
 		Make:        plan.make(p),
-	}, nil
+	}
+	s.Uneven = s.Parted() && !a.Restrictions.EqualParts
+	return s, nil
 }
 
 // builders are at rest between programs. A builder that is used again spares

@@ -66,7 +66,7 @@ func roots(c sched.Collective, p int) []int {
 	switch {
 	case !c.Rooted():
 		return []int{0}
-	case p > 33:
+	case p > 17:
 		return []int{0, p / 3, p - 1}
 	}
 	all := make([]int, p)

@@ -10,11 +10,12 @@ type Restrictions struct {
 	PowerOfTwo  bool // p must be a power of two
 	EvenRanks   bool // p must be even
 	Commutative bool // operators must commute
+	EqualParts  bool // where each rank has a part, all must be equally long
 }
 
 // Allow reports an error that names the restriction if p ranks are not allowed.
-// Commutative says nothing of p: a schedule carries it along, for whoever knows
-// the operator.
+// The others say nothing of p: a schedule carries them along, for whoever knows
+// the operator and the parts.
 func (r Restrictions) Allow(p int) error {
 	switch {
 	case r.PowerOfTwo && p&(p-1) != 0:
@@ -37,6 +38,9 @@ func (r Restrictions) String() string {
 	}
 	if r.Commutative {
 		names = append(names, "commutative")
+	}
+	if r.EqualParts {
+		names = append(names, "equal parts")
 	}
 	return strings.Join(names, ", ")
 }
