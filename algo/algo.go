@@ -167,9 +167,7 @@ func (k *call) ranks(c sched.Collective) error {
 		return fmt.Errorf("want at least 1 rank")
 	case k.bytes < 0:
 		return fmt.Errorf("%d bytes: want 0 or more", k.bytes)
-	case c == sched.Shift:
-		return nil // Root is a distance there
-	case !c.Rooted() && k.root != 0:
+	case !c.Rooted() && c != sched.Shift && k.root != 0:
 		return fmt.Errorf("root %d: %v has no root, want 0", k.root, c)
 	case k.root < 0 || k.root >= k.p:
 		return fmt.Errorf("root %d: want 0 to %d", k.root, k.p-1)

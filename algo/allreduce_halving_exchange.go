@@ -28,7 +28,7 @@ import (
 var allreduceHalvingExchange = Algorithm{
 	Collective: sched.AllReduce,
 	Name:       "halving-exchange",
-	Params:     []Param{stages},
+	Params:     []Param{stagesParam},
 	Formula:    "(lg p + k) α + (2h + e n/2^k) β + (h + e n/2^k) γ; k stages, h = n (1 − 2^−k), e = lg p − k",
 	Prefer:     "vectors of middling length",
 	cost: func(c call, n float64) model.Cost {
@@ -37,8 +37,8 @@ var allreduceHalvingExchange = Algorithm{
 	build: func(c call) plan { return halvingExchangePlan(c.p, c.number("stages")) },
 }
 
-// stages is how many stages of recursive halving there are.
-var stages = Param{
+// stagesParam is how many stages of recursive halving there are.
+var stagesParam = Param{
 	Key: "stages", Values: "a number",
 	Doc:    "how many stages halve the vector, at most ⌊lg p⌋; if not given, half of that, rounded down",
 	parse:  parseNumber,
@@ -104,76 +104,4 @@ func halvingExchange(b *sched.Builder, f fold, rank, stages int) {
 	if f.paired(x.group) {
 		b.Send(sched.Out, all, rank^1)
 	}
-}
-
-// An exchanger is one rank in the middle of exchanges between the groups of a
-// fold. Partners at bit i are groups that differ in that bit alone.
-type exchanger struct {
-	b     *sched.Builder
-	f     fold
-	group int
-	held  sched.Buffer // where the rank's vector is
-	mine  sched.Range  // the blocks of it that the rank still combines
-}
-
-// foldVector begins an exchange of vectors of so many blocks: of two ranks of a
-// group, one gives its In to the other, which combines both in into. For the
-// one that gave, and is not to take part, ok is false.
-func foldVector(b *sched.Builder, f fold, rank, blocks int, into sched.Buffer) (x exchanger, ok bool) {
-	x = exchanger{b, f, f.group(rank), sched.In, whole(blocks)}
-	switch {
-	case rank != f.keeper(x.group):
-		b.Send(x.held, x.mine, rank^1)
-		b.EndStep()
-		return x, false
-	case f.paired(x.group):
-		recvCombine(b, x.held, into, x.mine, rank^1, beside(rank, rank^1))
-		b.EndStep()
-		x.held = into
-	}
-	return x, true
-}
-
-// exchange gives blocks to the partner, and combines what the partner gives
-// with the rank's own, in into.
-func (x *exchanger) exchange(bit int, give sched.Range, into sched.Buffer) {
-	partner := x.group ^ 1<<bit
-	peer := x.f.keeper(partner)
-	x.b.Send(x.held, give, peer)
-	recvCombine(x.b, x.held, into, x.mine, peer, beside(x.group, partner))
-	x.b.EndStep()
-	x.held = into
-}
-
-// halve leaves one half to the partner and goes on with the other.
-func (x *exchanger) halve(bit int, into sched.Buffer) {
-	all := x.mine
-	x.mine.Hi -= all.Len() / 2
-	if x.group>>bit&1 == 1 {
-		x.mine.Lo, x.mine.Hi = x.mine.Hi, all.Hi
-	}
-	x.exchange(bit, x.sibling(bit), into)
-}
-
-// sibling is the half that the rank left to its partner when they halved.
-func (x *exchanger) sibling(bit int) sched.Range {
-	n := x.mine.Len()
-	if x.group>>bit&1 == 1 {
-		n = -n
-	}
-	return sched.Range{Lo: x.mine.Lo + n, Hi: x.mine.Hi + n}
-}
-
-// restore undoes a halving: partners send each other what they have completed.
-func (x *exchanger) restore(bit int) {
-	peer, sibling := x.f.keeper(x.group^1<<bit), x.sibling(bit)
-	x.b.Send(sched.Out, x.mine, peer)
-	x.b.Recv(peer, sched.Out, sibling, sched.Replace)
-	x.b.EndStep()
-	x.mine = join(x.mine, sibling)
-}
-
-// join returns the range that two neighbouring ones make.
-func join(r, s sched.Range) sched.Range {
-	return sched.Range{Lo: min(r.Lo, s.Lo), Hi: max(r.Hi, s.Hi)}
 }

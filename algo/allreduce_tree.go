@@ -10,7 +10,7 @@ import (
 //
 // Cost: ⌈lg p⌉ (2α + 2nβ + nγ).
 //
-// It is the textbook's first way, and sends the fewest messages: 2(p − 1).
+// It is the textbook's first way, and sends only 2(p − 1) messages in all;
 // recursive-doubling needs half the steps. The operator must commute.
 //
 // Pacheco, An Introduction to Parallel Programming, 3.4.1.

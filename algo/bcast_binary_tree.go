@@ -15,14 +15,14 @@ import (
 // steps, the others follow two steps apart: about 2(⌊lg p⌋ + k − 1)(α + n/k β).
 //
 // Without segments most ranks idle, and binomial is never slower. With them the
-// term in n is 2nβ whatever p is, at half the start-ups of scatter-allgather
-// for many ranks.
+// term in n nears 2nβ whatever p is, as in scatter-allgather, with no fold and
+// without p − 1 start-ups.
 //
 // Foster, Designing and Building Parallel Programs, 11.2.
 var bcastBinaryTree = Algorithm{
 	Collective: sched.Bcast,
 	Name:       "binary-tree",
-	Params:     []Param{segment},
+	Params:     []Param{segmentParam},
 	Formula:    "≈ 2(⌊lg p⌋ + k − 1)(α + n/k β), k pieces",
 	Prefer:     "long vectors cut in segments, many ranks",
 	cost: func(c call, n float64) model.Cost {
@@ -53,15 +53,12 @@ func binaryTree(b *sched.Builder, p, root, rank, pieces int) {
 	if v == 0 {
 		b.Copy(sched.In, whole(pieces), sched.Out, 0, sched.Replace)
 	}
-	recv(0)
-	if v > 0 {
+	if recv(0); v > 0 {
 		b.EndStep()
 	}
 	for piece := range pieces {
 		send(piece, 2*v+1)
-		if v > 0 || p > 1 {
-			b.EndStep()
-		}
+		b.EndStep()
 		send(piece, 2*v+2)
 		recv(piece + 1)
 		b.EndStep()

@@ -23,7 +23,7 @@ import (
 var bcastMesh = Algorithm{
 	Collective: sched.Bcast,
 	Name:       "mesh",
-	Params:     []Param{dims},
+	Params:     []Param{dimsParam},
 	Formula:    "Σ ⌈lg d⌉ (α + nβ), d the sizes of the mesh",
 	Prefer:     "short vectors on a mesh or torus",
 	cost:       func(c call, n float64) model.Cost { return moves(meshSteps(c.sizes("dims")), n) },
@@ -75,8 +75,8 @@ func meshSteps(sizes []int) (steps int) {
 	return steps
 }
 
-// dims is the parameter of algorithms that see the ranks as a mesh.
-var dims = Param{
+// dimsParam is for algorithms that see the ranks as a mesh.
+var dimsParam = Param{
 	Key: "dims", Values: "sizes, as in 4x4",
 	Doc:   "the sizes of the mesh, their product p; if not given, two as equal as can be",
 	parse: parseSizes,

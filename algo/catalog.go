@@ -33,6 +33,7 @@ var catalog = []*Algorithm{
 	&allgatherRecursiveDoubling,
 
 	&reduceScatterRecursiveHalving,
+	&reduceScatterRecursiveDoubling,
 	&reduceScatterRing,
 
 	&allreduceTree,

@@ -28,22 +28,21 @@ func beside(rank, peer int) sched.Combine {
 	return sched.Left
 }
 
-// turn returns where a rank must leave its vector when so many exchanges are
-// still to come. An exchange cannot write what it sends, so out and scratch
-// take turns, and the last exchange writes out.
-func turn(exchanges int) sched.Buffer {
-	if exchanges%2 == 0 {
-		return sched.Out
-	}
-	return sched.Scratch
-}
-
 // keptBy returns where a rank collects what only the root has an Out for.
 func keptBy(rank, root int) sched.Buffer {
 	if rank == root {
 		return sched.Out
 	}
 	return sched.Scratch
+}
+
+// spare returns how much scratch p ranks need that need so many blocks, but none
+// at all for one or two ranks.
+func spare(p, blocks int) int {
+	if p <= 2 {
+		return 0
+	}
+	return blocks
 }
 
 // moves is the cost of so many messages of so many words, one after another.

@@ -167,9 +167,9 @@ func (c call) pieces(segment int) int {
 	return (c.bytes-1)/segment + 1
 }
 
-// segment is the parameter of algorithms that cut the vector in pieces and let
+// segmentParam is for algorithms that cut the vector in pieces and let
 // these follow each other.
-var segment = Param{
+var segmentParam = Param{
 	Key: "segment", Default: "0", Values: "bytes, as in 8K",
 	Doc:   "how large the pieces are that follow each other; 0 keeps the vector whole",
 	parse: parseBytes,

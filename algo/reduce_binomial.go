@@ -53,12 +53,3 @@ func reduce(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffe
 	}
 	return held
 }
-
-// spare returns how many blocks of scratch are needed where only a rank that is
-// not the root and has others to collect from needs any.
-func spare(p, blocks int) int {
-	if p <= 2 {
-		return 0
-	}
-	return blocks
-}

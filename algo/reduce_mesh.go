@@ -18,7 +18,7 @@ import (
 var reduceMesh = Algorithm{
 	Collective: sched.Reduce,
 	Name:       "mesh",
-	Params:     []Param{dims},
+	Params:     []Param{dimsParam},
 	Formula:    "Σ ⌈lg d⌉ (α + nβ + nγ), d the sizes of the mesh",
 	Prefer:     "short vectors on a mesh or torus",
 	cost:       func(c call, n float64) model.Cost { return sums(meshSteps(c.sizes("dims")), n) },

@@ -13,7 +13,7 @@ import (
 // it in the end.
 //
 // Cost, p a power of two: lg p α + n (p−1)/p (β + γ). Other p: (⌊lg p⌋ + 2) α
-// and up to 2n (β + γ) more.
+// and up to 1.5 n (β + γ) more.
 //
 // Prefer it unless blocks are long and p is no power of two. The operator must
 // commute, because a rank first meets one half the ranks away.
@@ -23,7 +23,7 @@ var reduceScatterRecursiveHalving = Algorithm{
 	Collective:   sched.ReduceScatter,
 	Name:         "recursive-halving",
 	Restrictions: Restrictions{Commutative: true},
-	Formula:      "lg p α + n (p−1)/p (β + γ); p no power of two: (⌊lg p⌋ + 2) α and up to 2n (β + γ) more",
+	Formula:      "lg p α + n (p−1)/p (β + γ); p no power of two: (⌊lg p⌋ + 2) α and up to 1.5 n (β + γ) more",
 	Prefer:       "short blocks; any blocks if p is a power of two",
 	cost: func(c call, n float64) model.Cost {
 		f, part := foldRanks(c.p, 0), n/float64(c.p)

@@ -14,7 +14,7 @@ import (
 //
 // It is the textbook's. The operator must commute, because a rank first meets
 // one half the ranks away. On a network where distance counts, binomial is
-// better: most of its messages are between neighbours.
+// better: half of its messages are between neighbours.
 //
 // Pacheco, An Introduction to Parallel Programming, 3.4.1.
 var reduceTree = Algorithm{

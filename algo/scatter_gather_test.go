@@ -27,6 +27,8 @@ func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 		{"ring", 3, 0, "0→1 1→2 2→0; 0→1 1→2 2→0"},
 		{"recursive-halving", 8, 0, "0↔4 1↔5 2↔6 3↔7; 0↔2 1↔3 4↔6 5↔7; 0↔1 2↔3 4↔5 6↔7"},
 		{"recursive-halving", 3, 0, "1→0; 0↔2; 0→1"},
+		{"recursive-doubling", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
+		{"recursive-doubling", 5, 0, "1→0 3↔4; 0↔2; 0↔3 2↔4; 0→1"},
 	})
 }
 
@@ -69,7 +71,8 @@ func TestTheRingPassesOnWhatCameLast(t *testing.T) {
 	}
 }
 
-// What is exchanged doubles in an allgather and halves in a reduce-scatter.
+// What is exchanged doubles in an allgather and halves in a reduce-scatter. The
+// vector is exchanged whole until the last step where rank order counts.
 func TestDoublingAndHalvingExchangeRunsOfBlocks(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.AllGather, "recursive-doubling", 4, 0))
 	want := "0→1[0..1] 1→0[1..2] 2→3[2..3] 3→2[3..4]; 0→2[0..2] 1→3[0..2] 2→0[2..4] 3→1[2..4]"
@@ -80,5 +83,10 @@ func TestDoublingAndHalvingExchangeRunsOfBlocks(t *testing.T) {
 	want = "0→2[2..4] 1→3[2..4] 2→0[0..2] 3→1[0..2]; 0→1[1..2] 1→0[0..1] 2→3[3..4] 3→2[2..3]"
 	if got != want {
 		t.Errorf("reduce-scatter: got  %s\nwant %s", got, want)
+	}
+	got = messagesAndBlocks(t, newSchedule(t, sched.ReduceScatter, "recursive-doubling", 4, 0))
+	want = "0→1[0..4] 1→0[0..4] 2→3[0..4] 3→2[0..4]; 0→2[2..3] 1→3[3..4] 2→0[0..1] 3→1[1..2]"
+	if got != want {
+		t.Errorf("reduce-scatter by recursive-doubling: got  %s\nwant %s", got, want)
 	}
 }

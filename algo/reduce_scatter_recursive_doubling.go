@@ -1,0 +1,98 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Ranks exchange their whole vectors and combine them, with partners at distance
+// 1, 2, 4, …, as an allreduce does. But the last exchange gives each partner no
+// more than its own block. For other p than powers of two, the first ranks pair
+// up, one of each two takes part with the sum of both, and the other gets its
+// block from it in the end.
+//
+// Cost, p a power of two: lg p α + n (lg p − 1 + 1/p)(β + γ). Other p:
+// (⌊lg p⌋ + 2) α and n (⌊lg p⌋ + 3/p) β + n (⌊lg p⌋ + 2/p) γ.
+//
+// Ranks stay in order: a vector stands for neighbours from the first exchange
+// on. Prefer it for short vectors if the operator does not commute; recursive-
+// halving moves less, but needs one that does.
+//
+// Thakur, Rabenseifner, Gropp 2005.
+var reduceScatterRecursiveDoubling = Algorithm{
+	Collective: sched.ReduceScatter,
+	Name:       "recursive-doubling",
+	Formula:    "lg p α + n (lg p − 1 + 1/p)(β + γ); p no power of two: (⌊lg p⌋ + 2) α and nβ + nγ more, about",
+	Prefer:     "short vectors, an operator that does not commute",
+	cost: func(c call, n float64) model.Cost {
+		f, part := foldRanks(c.p, 0), n/float64(c.p)
+		switch {
+		case c.p == 1:
+			return model.Cost{}
+		case f.pairs > 0:
+			return sums(floorLog(c.p), n).Plus(sums(1, 2*part)).Plus(moves(1, part))
+		}
+		return sums(floorLog(c.p)-1, n).Plus(sums(1, part))
+	},
+	build: func(c call) plan {
+		f := foldRanks(c.p, 0)
+		return plan{blocks: c.p, scratch: spare(c.p, 2*c.p), program: func(b *sched.Builder, rank int) {
+			scatterDoubling(b, f, rank)
+		}}
+	},
+}
+
+func scatterDoubling(b *sched.Builder, f fold, rank int) {
+	all := f.ranks(0, f.groups)
+	group := f.group(rank)
+	keeper := f.keeper(group)
+	if rank != keeper {
+		b.Send(sched.In, all, keeper)
+		b.EndStep()
+		b.Recv(keeper, sched.Out, one(rank), sched.Replace)
+		return
+	}
+	// An exchange cannot write what it sends, so two vectors in scratch take
+	// turns.
+	held, into := spot{sched.In, 0}, spot{sched.Scratch, 0}
+	if f.paired(group) {
+		into.combine(b, held, all, rank^1, sched.Right)
+		b.EndStep()
+		held, into.at = into, all.Len()
+	}
+	for n := 1; n < f.groups; n *= 2 {
+		peer, give, keep := group^n, all, all
+		if n == f.groups/2 {
+			give, keep = f.ranks(peer, 1), f.ranks(group, 1)
+			if !f.paired(group) {
+				into = spot{sched.Out, 0}
+			}
+		}
+		b.Send(held.buffer, held.blocks(give), f.keeper(peer))
+		into.combine(b, held, keep, f.keeper(peer), beside(group, peer))
+		b.EndStep()
+		held, into = into, spot{sched.Scratch, all.Len() - into.at}
+	}
+	b.Copy(held.buffer, held.blocks(one(rank)), sched.Out, rank, sched.Replace)
+	if f.paired(group) {
+		b.Send(held.buffer, held.blocks(one(rank^1)), rank^1)
+	}
+}
+
+// A spot is where a vector lies: in a buffer, its block 0 at at.
+type spot struct {
+	buffer sched.Buffer
+	at     int
+}
+
+// blocks returns where blocks of the vector are.
+func (s spot) blocks(r sched.Range) sched.Range {
+	return sched.Range{Lo: s.at + r.Lo, Hi: s.at + r.Hi}
+}
+
+// combine receives blocks from a rank, and leaves at s what is held of them
+// combined with what comes.
+func (s spot) combine(b *sched.Builder, held spot, blocks sched.Range, from int, how sched.Combine) {
+	b.Copy(held.buffer, held.blocks(blocks), s.buffer, s.blocks(blocks).Lo, sched.Replace)
+	b.Recv(from, s.buffer, s.blocks(blocks), how)
+}
