@@ -85,7 +85,7 @@ func TestDoublingAndHalvingExchangeRunsOfBlocks(t *testing.T) {
 		t.Errorf("reduce-scatter: got  %s\nwant %s", got, want)
 	}
 	got = messagesAndBlocks(t, newSchedule(t, sched.ReduceScatter, "recursive-doubling", 4, 0))
-	want = "0→1[0..4] 1→0[0..4] 2→3[0..4] 3→2[0..4]; 0→2[2..3] 1→3[3..4] 2→0[0..1] 3→1[1..2]"
+	want = "0↔1[0..4] 2↔3[0..4]; 0→2[2..3] 1→3[3..4] 2→0[0..1] 3→1[1..2]"
 	if got != want {
 		t.Errorf("reduce-scatter by recursive-doubling: got  %s\nwant %s", got, want)
 	}
