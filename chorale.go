@@ -87,18 +87,22 @@ func join(ctx context.Context, f Func) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(call(ctx, c, f), c.Close())
+	return errors.Join(protect(ctx, c, f), c.Close())
 }
 
 // Join attaches the process to the job that it was started in, as one rank; a
 // process that no launcher has started is the only rank of its job. The caller
 // closes the communicator. Most programs use [Main] instead.
 func Join(ctx context.Context) (*Comm, error) {
+	place, err := launch.Environment()
+	if err != nil {
+		return nil, err
+	}
 	endpoint, _, err := launch.Join(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newComm(endpoint), nil
+	return newComm(endpoint, place.Transport), nil
 }
 
 // Run runs f on n ranks, each a goroutine of this process, and returns when all
@@ -118,9 +122,9 @@ func Run(ctx context.Context, n int, f Func) error {
 	)
 	for rank := range n {
 		ranks.Go(func() {
-			c := newComm(job.Endpoint(rank))
+			c := newComm(job.Endpoint(rank), "inproc")
 			defer c.Close()
-			if err := call(ctx, c, f); err != nil {
+			if err := protect(ctx, c, f); err != nil {
 				once.Do(func() {
 					first = fmt.Errorf("rank %d: %w", rank, err)
 					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})
@@ -133,8 +137,8 @@ func Run(ctx context.Context, n int, f Func) error {
 	return first
 }
 
-// call calls f, and turns a panic into an error.
-func call(ctx context.Context, c *Comm, f Func) (err error) {
+// protect calls f, and turns a panic into an error.
+func protect(ctx context.Context, c *Comm, f Func) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())

@@ -13,7 +13,7 @@ func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Op
 	if c.rank != root {
 		in = nil
 	}
-	return do(ctx, c, callKey{collective: sched.Bcast, root: root, count: len(buf)}, in, buf, Op[T]{}, options)
+	return do(ctx, c, request[T]{callKey: callKey{collective: sched.Bcast, root: root, count: len(buf)}, in: in, out: buf}, options)
 }
 
 // Reduce combines the src of all ranks, element by element, into dst of the
@@ -28,10 +28,10 @@ func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], roo
 	key := callKey{collective: sched.Reduce, root: root, count: len(src)}
 	if c.rank != root {
 		dst = nil
-	} else if len(dst) != len(src) {
-		return c.skip(key, "dst has %d elements: want %d, as many as src", len(dst), len(src))
+	} else if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
 	}
-	return do(ctx, c, key, src, dst, op, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // AllReduce combines the src of all ranks, element by element, into dst of
@@ -44,10 +44,10 @@ func AllReduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T
 // AllReduceFunc is [AllReduce] with an operation of the caller's own.
 func AllReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
 	key := callKey{collective: sched.AllReduce, count: len(src)}
-	if len(dst) != len(src) {
-		return c.skip(key, "dst has %d elements: want %d, as many as src", len(dst), len(src))
+	if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
 	}
-	return do(ctx, c, key, src, dst, op, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // Scatter gives part r of the root's src to dst of rank r. On the root src is
@@ -60,7 +60,7 @@ func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, option
 	} else if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, key, src, dst, Op[T]{}, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // Gather puts src of rank r into part r of the root's dst. On the root dst is
@@ -73,7 +73,7 @@ func Gather[T any](ctx context.Context, c *Comm, dst, src []T, root int, options
 	} else if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, key, src, dst, Op[T]{}, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // AllGather puts src of rank r into part r of dst of every rank. Dst is Size
@@ -83,7 +83,7 @@ func AllGather[T any](ctx context.Context, c *Comm, dst, src []T, options ...Opt
 	if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, key, src, dst, Op[T]{}, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // ReduceScatter combines the src of all ranks, element by element, and gives
@@ -99,12 +99,74 @@ func ReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[
 	if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, key, src, dst, op, options)
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+}
+
+// AllToAll gives part s of rank r's src to part r of rank s's dst. Both have
+// Size parts of the same length; dst may be src.
+func AllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ...Option) error {
+	key := callKey{collective: sched.AllToAll, count: len(src) / c.size}
+	if len(src)%c.size != 0 {
+		return c.skip(key, "src has %d elements: want a part as long for each of %d ranks", len(src), c.size)
+	}
+	if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+}
+
+// Scan combines the src of ranks 0 to r, element by element, into dst of rank
+// r: prefix sums. All have the same length; dst may be src.
+func Scan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
+	return ScanFunc(ctx, c, dst, src, op(), options...)
+}
+
+// ScanFunc is [Scan] with an operation of the caller's own.
+func ScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
+	key := callKey{collective: sched.Scan, count: len(src)}
+	if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+}
+
+// ExScan combines the src of ranks 0 to r-1, element by element, into dst of
+// rank r. Rank 0's dst is left as it is. All have the same length; dst may be
+// src.
+func ExScan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
+	return ExScanFunc(ctx, c, dst, src, op(), options...)
+}
+
+// ExScanFunc is [ExScan] with an operation of the caller's own.
+func ExScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
+	key := callKey{collective: sched.ExScan, count: len(src)}
+	if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+}
+
+// Shift gives src of rank r to dst of rank r+by, counted modulo Size: a circular
+// shift. By may be negative. All have the same length; dst may be src.
+func Shift[T any](ctx context.Context, c *Comm, dst, src []T, by int, options ...Option) error {
+	key := callKey{collective: sched.Shift, count: len(src), root: ((by % c.size) + c.size) % c.size}
+	if err := c.alike(key, len(dst), len(src)); err != nil {
+		return err
+	}
+	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // Barrier returns when all ranks have called it.
 func Barrier(ctx context.Context, c *Comm, options ...Option) error {
-	return do(ctx, c, callKey{collective: sched.Barrier}, nil, nil, Op[byte]{}, options)
+	return do(ctx, c, request[byte]{callKey: callKey{collective: sched.Barrier}}, options)
+}
+
+// alike reports an error unless dst is as long as src.
+func (c *Comm) alike(key callKey, dst, src int) error {
+	if dst != src {
+		return c.skip(key, "dst has %d elements: want %d, as many as src", dst, src)
+	}
+	return nil
 }
 
 // parts reports an error unless one buffer has a part per rank, each as long as

@@ -2,30 +2,29 @@ package chorale
 
 import (
 	"context"
-	"fmt"
-	"reflect"
+	"errors"
+	"sync"
 	"sync/atomic"
-	"unsafe"
 
-	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/exec"
-	"github.com/chorale-go/chorale/internal/kernel"
-	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 )
 
 // A Comm is one rank's view of a group of ranks that communicate with each
-// other, and with nobody else.
+// other, and with nobody else: messages of different communicators never meet.
 //
 // Collectives are called by all ranks of the group, in the same order. A Comm
-// does one call at a time; ranks are concurrent with each other.
+// does one call at a time; [Start] lets several be under way. Ranks are
+// concurrent with each other.
 //
 // A Comm keeps what it has worked out for the calls that it has seen: the
 // program, and the scratch memory that the program needs. So the same call
 // again allocates nothing. It keeps the [KeptCalls] most recently made ones.
 type Comm struct {
-	endpoint   transport.Endpoint
-	rank, size int
+	job     *job
+	members []int // the job's rank of each rank; nil if they are the same
+	rank    int
+	size    int
+	context uint32 // of its messages; those of its streams follow
 
 	busy     atomic.Bool
 	sequence uint32 // of the next call
@@ -33,13 +32,35 @@ type Comm struct {
 	kept     []*call // a ring, in the order of their making
 	oldest   int
 	last     *call // of the call before
+
+	streams    [streamCount]*stream
+	started    int // how many calls were started
+	persistent int // how many were prepared
 }
 
 // KeptCalls is the number of different calls that a communicator remembers.
 const KeptCalls = 256
 
-func newComm(ep transport.Endpoint) *Comm {
-	return &Comm{endpoint: ep, rank: ep.Rank(), size: ep.Size(), calls: make(map[callKey]*call)}
+// A job is one rank's attachment to all others. Its communicators share it.
+type job struct {
+	endpoint  transport.Endpoint
+	transport string // "inproc", "tcp"
+
+	mu     sync.Mutex
+	making bool   // a communicator is being made
+	next   uint32 // a number that no communicator of this rank has
+}
+
+// contextBits is how many bits of a context tell the streams of a communicator
+// apart. The others are the communicator's number.
+const contextBits = 12
+
+func newComm(ep transport.Endpoint, transport string) *Comm {
+	return &Comm{
+		job:  &job{endpoint: ep, transport: transport, next: 1},
+		rank: ep.Rank(), size: ep.Size(),
+		calls: make(map[callKey]*call),
+	}
 }
 
 // Rank returns this rank's number, 0 ≤ Rank < Size.
@@ -48,176 +69,113 @@ func (c *Comm) Rank() int { return c.rank }
 // Size returns the number of ranks.
 func (c *Comm) Size() int { return c.size }
 
-// Close leaves the job. [Main] and [Run] do it when the rank's function
-// returns; after [Join] it is the caller's.
-func (c *Comm) Close() error { return c.endpoint.Close() }
+// Close leaves the job, with all its communicators. [Main] and [Run] do it when
+// the rank's function returns; after [Join] it is the caller's. To let go of
+// one communicator only, use [Comm.Free].
+func (c *Comm) Close() error { return c.job.endpoint.Close() }
 
-// A callKey is all that a program, its layout and its operation depend on.
-type callKey struct {
-	collective  sched.Collective
-	root, count int // count: elements of the vector, or of a part
-	elem        reflect.Type
-	op          kernel.Op
-	custom      bool // the operation is the caller's function
-	commutative bool
-	algorithm   string // as asked for; "" is for us to choose
-	schedule    *sched.Schedule
-}
-
-// A call is a callKey worked out.
-type call struct {
-	key       callKey
-	signature string
-	algorithm string
-	plan      *exec.Plan
-	combiner  combiner // nil where nothing is combined
-}
-
-// do makes a collective call: it checks what only it can check, finds or works
-// out the call, and carries it out. In and out are what this rank has of the
-// two buffers.
-func do[T any](ctx context.Context, c *Comm, key callKey, in, out []T, op Op[T], options []Option) error {
-	if !c.busy.CompareAndSwap(false, true) {
-		return &Error{Call: key.collective.String(), Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
+// Free lets go of a communicator that is no longer used, and of what it keeps.
+// Each rank calls it when its own last call is done. The communicator that
+// [Main], [Run] or [Join] made needs no Free.
+func (c *Comm) Free() {
+	r, ok := c.job.endpoint.(interface{ Release(context uint32) })
+	if !ok || c.context == 0 {
+		return
 	}
-	defer c.busy.Store(false)
-	// A call that fails here counts, so that ranks which fail alike stay in
-	// step, and others learn that this rank has gone on.
-	signature := transport.Signature{Sequence: c.sequence}
-	c.sequence++
-
-	chosen := choices(options)
-	key.elem = reflect.TypeFor[T]()
-	key.algorithm, key.schedule = chosen.algorithm, chosen.schedule
-	key.op, key.custom, key.commutative = op.builtin, op.Combine != nil, op.Commutative
-	call, err := find[T](c, key)
-	if err != nil {
-		return err
-	}
-	from, to := bytesOf(in), bytesOf(out)
-	if exec.Overlap(from, to) && !call.plan.InPlace(from, to) {
-		return c.wrong(key.collective.String(), "dst and src overlap: want the same memory, or none in common")
-	}
-	signature.Call = call.signature
-	var bound exec.Op
-	if call.combiner != nil {
-		if f, ok := call.combiner.(*funcCombiner[T]); ok {
-			f.combine, f.panicked = op.Combine, nil
-		}
-		bound = call.combiner.op()
-	}
-	if err := call.plan.Run(ctx, c.endpoint, signature, from, to, bound); err != nil {
-		return c.failed(key.collective.String(), err)
-	}
-	if chosen.stats != nil {
-		s := call.plan.Stats()
-		*chosen.stats = Stats{call.algorithm, s.Steps, s.Messages, s.Bytes}
-	}
-	if call.combiner != nil {
-		if err := call.combiner.failure(); err != nil {
-			return c.failed(key.collective.String(), err)
+	r.Release(c.context)
+	for _, s := range c.streams {
+		if s != nil {
+			r.Release(s.comm.context)
 		}
 	}
-	return nil
+	for i := range c.persistent {
+		r.Release(c.context + streamCount + 1 + uint32(i))
+	}
 }
 
-// find returns the call that the communicator keeps for key, or works it out.
-func find[T any](c *Comm, key callKey) (*call, error) {
-	if c.last != nil && c.last.key == key {
-		return c.last, nil
+// undefined is the color of ranks that get no communicator.
+const undefined = -1
+
+// Split makes communicators of this one: ranks that give the same color are
+// together in one, ordered by key and, where keys are equal, by rank. A rank
+// with a negative color is in none, and gets nil. All ranks call it.
+func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
+	type choice struct{ Color, Key, Next int }
+	c.job.mu.Lock()
+	mine := choice{max(color, undefined), key, int(c.job.next)}
+	busy := c.job.making
+	c.job.making = true
+	c.job.mu.Unlock()
+	if busy {
+		return nil, &Error{Call: "split", Rank: c.rank, Step: -1, Peer: -1, Err: errors.Join(ErrBusy, errors.New("another communicator is being made"))}
 	}
-	if call := c.calls[key]; call != nil {
-		c.last = call
-		return call, nil
-	}
-	call, err := workOut[T](c, key)
-	if err != nil {
+	defer func() {
+		c.job.mu.Lock()
+		c.job.making = false
+		c.job.mu.Unlock()
+	}()
+	all := make([]choice, c.size)
+	if err := AllGather(ctx, c, all, []choice{mine}); err != nil {
 		return nil, err
 	}
-	c.keep(call)
-	c.last = call
-	return call, nil
-}
-
-// keep remembers a call in the place of the oldest.
-func (c *Comm) keep(made *call) {
-	if len(c.kept) < KeptCalls {
-		c.kept = append(c.kept, made)
-	} else {
-		delete(c.calls, c.kept[c.oldest].key)
-		c.kept[c.oldest] = made
-		c.oldest = (c.oldest + 1) % KeptCalls
-	}
-	c.calls[made.key] = made
-}
-
-func workOut[T any](c *Comm, key callKey) (*call, error) {
-	name := key.collective.String()
-	if err := checkElement(key.elem); err != nil {
-		return nil, c.wrong(name, "%w", err)
-	}
-	if key.root < 0 || key.root >= c.size {
-		return nil, c.wrong(name, "no root %d: want 0 to %d", key.root, c.size-1)
-	}
-	made := &call{key: key}
-	opName := ""
-	if key.collective.Combines() {
-		switch {
-		case key.op != kernel.None:
-			made.combiner = newBuiltin(kernel.For(key.op, key.elem.Kind()))
-			opName = key.op.String()
-		case key.custom:
-			made.combiner = newFunc[T]()
-			opName = "func"
-		default:
-			return nil, c.wrong(name, "the operation has no Combine function")
+	number := 0
+	var ranks []int
+	for rank, other := range all {
+		number = max(number, other.Next)
+		if other.Color == mine.Color {
+			ranks = append(ranks, rank)
 		}
 	}
-	size := int(unsafe.Sizeof(*new(T)))
-	s, err := c.schedule(key, key.count*size)
-	if err != nil {
-		return nil, c.wrong(name, "%w", err)
+	if number >= 1<<(32-contextBits) {
+		return nil, c.wrong("split", "this is communicator %d of the job: want less than %d", number, 1<<(32-contextBits))
 	}
-	if s.Commutative && made.combiner != nil && !key.commutative {
-		return nil, c.wrong(name, "algorithm %s combines out of rank order, and the operation is not marked Commutative: choose another algorithm", s.Algorithm)
+	c.job.mu.Lock()
+	c.job.next = uint32(number) + 1
+	c.job.mu.Unlock()
+	if mine.Color == undefined {
+		return nil, nil
 	}
-	made.algorithm = s.Algorithm
-	layout := exec.NewLayout(s, key.count, size)
-	made.plan = exec.Bind(s, c.rank, layout, layout, nil)
-	made.signature = describe(key, opName, s.Algorithm)
-	return made, nil
+	sortByKey(ranks, func(rank int) int { return all[rank].Key })
+	return c.among(ranks, uint32(number)<<contextBits), nil
 }
 
-// schedule returns what the call runs.
-func (c *Comm) schedule(key callKey, bytes int) (*sched.Schedule, error) {
-	if s := key.schedule; s != nil {
-		if s.Collective != key.collective || s.P != c.size || s.Root != key.root {
-			return nil, fmt.Errorf("the schedule is for %v on %d ranks with root %d: want %v on %d ranks with root %d",
-				s.Collective, s.P, s.Root, key.collective, c.size, key.root)
+// Dup makes a communicator of the same ranks. All ranks call it.
+func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.rank) }
+
+// Subset makes a communicator of some ranks, in the order given. All ranks call
+// it, with the same list; those that are not in it get nil.
+func (c *Comm) Subset(ctx context.Context, ranks []int) (*Comm, error) {
+	color, key := undefined, 0
+	seen := make(map[int]bool)
+	for i, rank := range ranks {
+		if rank < 0 || rank >= c.size || seen[rank] {
+			c.sequence++ // as the call that it would have been
+			return nil, c.wrong("subset", "ranks %v: want ranks 0 to %d, each once", ranks, c.size-1)
 		}
-		if err := s.Check(); err != nil {
-			return nil, fmt.Errorf("the schedule is not right: %w", err)
+		seen[rank] = true
+		if rank == c.rank {
+			color, key = 0, i
 		}
-		return s, nil
 	}
-	name := key.algorithm
-	if name == "" {
-		name = choose(key.collective, c.size, bytes, key.commutative)
-	}
-	return algo.New(key.collective, name, c.size, key.root, bytes)
+	return c.Split(ctx, color, key)
 }
 
-// describe says what was called, for comparing and for people.
-func describe(key callKey, op, algorithm string) string {
-	s := key.collective.String()
-	if key.collective.Combines() {
-		s += " " + op
+// among returns the communicator of some ranks of c, of which this one must be.
+func (c *Comm) among(ranks []int, context uint32) *Comm {
+	made := &Comm{job: c.job, members: make([]int, len(ranks)), size: len(ranks), context: context, calls: make(map[callKey]*call)}
+	for i, rank := range ranks {
+		made.members[i] = c.member(rank)
+		if rank == c.rank {
+			made.rank = i
+		}
 	}
-	if key.collective != sched.Barrier {
-		s += fmt.Sprintf(" %v count=%d", key.elem, key.count)
+	return made
+}
+
+// member returns the job's rank of one of c's ranks.
+func (c *Comm) member(rank int) int {
+	if c.members == nil {
+		return rank
 	}
-	if key.collective.Rooted() {
-		s += fmt.Sprintf(" root=%d", key.root)
-	}
-	return s + " algorithm=" + algorithm
+	return c.members[rank]
 }

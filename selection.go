@@ -1,6 +1,12 @@
 package chorale
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/sched"
 )
@@ -11,38 +17,144 @@ import (
 type rule struct {
 	collective   sched.Collective
 	ranks, bytes int
+	transport    string // "" for any
 	algorithm    string
 }
 
-// rules is the selection: the last rule that fits is taken. Few steps win
-// while messages are small, few bytes when they are large.
+// rules is the selection. Of the rules that fit a call, the last one whose
+// algorithm takes the number of ranks, the operation and the parts is followed:
+// few steps win while messages are small, few bytes when they are large.
 var rules = []rule{
-	{sched.Bcast, 0, 0, "binomial"},
-	{sched.Bcast, 8, 512 << 10, "scatter-allgather"},
-	{sched.Reduce, 0, 0, "binomial"},
-	{sched.Reduce, 4, 64 << 10, "reduce-scatter-gather"},
-	{sched.Scatter, 0, 0, "binomial"},
-	{sched.Gather, 0, 0, "binomial"},
-	{sched.AllGather, 0, 0, "recursive-doubling"},
-	{sched.AllGather, 4, 64 << 10, "ring"},
-	{sched.ReduceScatter, 0, 0, "recursive-halving"},
-	{sched.AllReduce, 0, 0, "recursive-doubling"},
-	{sched.AllReduce, 4, 16 << 10, "recursive-halving"},
-	{sched.Barrier, 0, 0, "dissemination"},
+	{sched.Bcast, 0, 0, "", "binomial"},
+	{sched.Bcast, 8, 512 << 10, "tcp", "scatter-allgather"},
+
+	{sched.Reduce, 0, 0, "", "binomial"},
+	{sched.Reduce, 4, 64 << 10, "", "reduce-scatter-gather"},
+
+	{sched.Scatter, 0, 0, "", "binomial"},
+	{sched.Scatter, 0, 32 << 10, "inproc", "linear"},
+	{sched.Gather, 0, 0, "", "binomial"},
+	{sched.Gather, 0, 32 << 10, "inproc", "linear"},
+
+	{sched.AllGather, 0, 0, "", "recursive-doubling"},
+	{sched.AllGather, 4, 64 << 10, "", "ring"},
+
+	{sched.ReduceScatter, 0, 0, "", "recursive-doubling"},
+	{sched.ReduceScatter, 0, 0, "", "recursive-halving"},
+
+	{sched.AllReduce, 0, 0, "", "recursive-doubling"},
+	{sched.AllReduce, 4, 16 << 10, "", "recursive-halving"},
+
+	{sched.AllToAll, 0, 0, "", "pairwise"},
+	{sched.AllToAll, 8, 0, "tcp", "bruck"},
+	{sched.AllToAll, 8, 256, "tcp", "pairwise"},
+
+	{sched.Scan, 0, 0, "", "recursive-doubling"},
+	{sched.ExScan, 0, 0, "", "recursive-doubling"},
+	{sched.Barrier, 0, 0, "", "dissemination"},
+	{sched.Shift, 0, 0, "", "direct"},
 }
 
-// choose returns the algorithm for a call that names none.
-func choose(c sched.Collective, ranks, bytes int, commutative bool) string {
-	if c == sched.ReduceScatter && !commutative {
-		return "recursive-doubling"
+// A Query is what the choice of an algorithm depends on.
+type Query struct {
+	Collective string // as in "allreduce"
+	Ranks      int
+	Bytes      int    // of the vector, or of a part where it is one part per rank
+	Ordered    bool   // the operation does not commute
+	Uneven     bool   // parts differ in length
+	Transport  string // "inproc" or "tcp"
+}
+
+// A Choice is an algorithm, and why it was chosen.
+type Choice struct{ Algorithm, Why string }
+
+// Choose returns the algorithm that a call takes if it names none. The
+// environment variable CHORALE_ALGORITHM overrides the selection: it is a list
+// like "allreduce=ring;bcast=chain,segment=8K", in which a name alone stands
+// for every collective that has such an algorithm. Commas may separate entries
+// too, where what follows is another "collective=name".
+func Choose(q Query) (Choice, error) {
+	c, err := sched.ParseCollective(q.Collective)
+	if err != nil {
+		return Choice{}, err
 	}
-	best := ""
+	if spec, err := override(os.Getenv(environment), c); err != nil || spec != "" {
+		return Choice{spec, environment + " says so"}, err
+	}
+	var best rule
 	for _, r := range rules {
-		if r.collective == c && ranks >= r.ranks && bytes >= r.bytes {
-			best = r.algorithm
+		if r.collective == c && q.Ranks >= r.ranks && q.Bytes >= r.bytes && cmp.Or(r.transport, q.Transport) == q.Transport && takes(r.algorithm, c, q) {
+			best = r
 		}
 	}
-	return best
+	if best.algorithm == "" {
+		return Choice{}, fmt.Errorf("no algorithm for %+v", q)
+	}
+	why := fmt.Sprintf("for at least %d ranks and %d bytes", best.ranks, best.bytes)
+	if best.transport != "" {
+		why += " over " + best.transport
+	}
+	if q.Ordered {
+		why += ", operands in rank order"
+	}
+	if q.Uneven {
+		why += ", parts of different lengths"
+	}
+	return Choice{best.algorithm, why}, nil
+}
+
+// takes reports whether the algorithm can do the call.
+func takes(name string, c sched.Collective, q Query) bool {
+	for _, a := range algo.For(c) {
+		if a.Name == name {
+			return a.Restrictions.Allow(q.Ranks) == nil && !(q.Ordered && a.Restrictions.Commutative) && !(q.Uneven && a.Restrictions.EqualParts)
+		}
+	}
+	return false
+}
+
+// environment names the variable that overrides the selection.
+const environment = "CHORALE_ALGORITHM"
+
+// override returns what the environment says of a collective, if anything.
+func override(list string, c sched.Collective) (string, error) {
+	found := ""
+	for _, entry := range entries(list) {
+		collective, spec, named := strings.Cut(entry, "=")
+		if of, err := sched.ParseCollective(collective); named && err == nil {
+			if of == c {
+				found = spec
+			}
+			continue
+		}
+		base, _, _ := strings.Cut(entry, ",")
+		if !slices.ContainsFunc(algo.Catalog(), func(a algo.Algorithm) bool { return a.Name == base }) {
+			return "", fmt.Errorf("%s=%s: %q is neither COLLECTIVE=ALGORITHM nor an algorithm: %v has %s",
+				environment, list, entry, c, strings.Join(Algorithms(c.String()), ", "))
+		}
+		if slices.Contains(Algorithms(c.String()), base) {
+			found = entry
+		}
+	}
+	return found, nil
+}
+
+// entries takes a list apart. A piece after a comma is a parameter of the entry
+// before it unless it begins with the name of a collective.
+func entries(list string) []string {
+	var all []string
+	for _, part := range strings.FieldsFunc(list, func(r rune) bool { return r == ';' || r == ' ' }) {
+		for i, piece := range strings.Split(part, ",") {
+			key, _, named := strings.Cut(piece, "=")
+			_, err := sched.ParseCollective(key)
+			if i > 0 && named && err != nil {
+				all[len(all)-1] += "," + piece
+			} else if piece != "" {
+				all = append(all, piece)
+			}
+		}
+	}
+	return all
 }
 
 // Algorithms returns the names of the algorithms of a collective, as in

@@ -66,3 +66,24 @@ func (e *RankError) Error() string {
 	}
 	return fmt.Sprintf("no rank %d: the job has ranks 0 to %d", e.Peer, e.Size-1)
 }
+
+// A TypeError says that a letter is not of the type that its receiver wants.
+type TypeError struct {
+	Peer      int // the sender
+	Got, Want string
+}
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("message from rank %d is of type %s, want %s", e.Peer, e.Got, e.Want)
+}
+
+// An UnreadError says that a rank has left while a message that was sent to it
+// lay unread: ranks have called different things, or one call fewer.
+type UnreadError struct {
+	Rank, Peer int       // the rank that left, and the sender
+	Theirs     Signature // the call of the message
+}
+
+func (e *UnreadError) Error() string {
+	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q", e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call)
+}

@@ -1,0 +1,116 @@
+package chorale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale"
+)
+
+func TestSplitMakesOneCommunicatorPerColorOrderedByKey(t *testing.T) {
+	for _, p := range sizes {
+		onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+			// Even and odd ranks apart, in reverse order; every fifth rank in none.
+			color := c.Rank() % 2
+			if c.Rank()%5 == 4 {
+				color = -1
+			}
+			sub, err := c.Split(ctx, color, -c.Rank())
+			if err != nil {
+				return err
+			}
+			if color < 0 {
+				if sub != nil {
+					return errors.New("a rank without a color got a communicator")
+				}
+				return nil
+			}
+			var members []int64
+			for rank := p - 1; rank >= 0; rank-- {
+				if rank%2 == color && rank%5 != 4 {
+					members = append(members, int64(rank))
+				}
+			}
+			got := make([]int64, sub.Size())
+			if err := chorale.AllGather(ctx, sub, got, []int64{int64(c.Rank())}); err != nil {
+				return err
+			}
+			sub.Free()
+			return same(c, "members", got, members)
+		})
+	}
+}
+
+func TestMessagesOfDifferentCommunicatorsNeverMeet(t *testing.T) {
+	onRanks(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+		one, err := c.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		two, err := one.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		// Each rank uses the two in its own order.
+		call := func(c *chorale.Comm, v []int64) *chorale.Request {
+			return chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduce(ctx, c, v, v, chorale.Sum)
+			})
+		}
+		a, b := vector(c.Rank(), 50), vector(c.Rank()+10, 50)
+		var requests []*chorale.Request
+		if c.Rank()%2 == 0 {
+			requests = append(requests, call(one, a), call(two, b))
+		} else {
+			requests = append(requests, call(two, b), call(one, a))
+		}
+		if err := chorale.WaitAll(requests...); err != nil {
+			return err
+		}
+		return errors.Join(
+			same(c, "one", a[:2], []int64{6000, 6004}),
+			same(c, "two", b[:2], []int64{46000, 46004}),
+		)
+	})
+}
+
+func TestThousandsOfCommunicatorsComeAndGo(t *testing.T) {
+	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		for i := range 3000 {
+			sub, err := c.Split(ctx, c.Rank()%2, 0)
+			if err != nil {
+				return fmt.Errorf("communicator %d: %w", i, err)
+			}
+			sum := []int{1}
+			if err := chorale.AllReduce(ctx, sub, sum, sum, chorale.Sum); err != nil {
+				return err
+			}
+			if sum[0] != sub.Size() {
+				return fmt.Errorf("communicator %d: sum %d, want %d", i, sum[0], sub.Size())
+			}
+			sub.Free()
+		}
+		return nil
+	})
+}
+
+func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
+	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
+		sub, err := c.Subset(ctx, []int{4, 0, 2})
+		if err != nil {
+			return err
+		}
+		if c.Rank()%2 == 1 {
+			if sub != nil {
+				return errors.New("a rank outside got a communicator")
+			}
+			return nil
+		}
+		if want := map[int]int{4: 0, 0: 1, 2: 2}[c.Rank()]; sub.Rank() != want || sub.Size() != 3 {
+			return fmt.Errorf("rank %d is %d of %d, want %d of 3", c.Rank(), sub.Rank(), sub.Size(), want)
+		}
+		return chorale.Barrier(ctx, sub)
+	})
+}
