@@ -50,7 +50,7 @@ var models = []model.Model{
 // SPEC G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
 func TestEverySchedulesCostIsExactlyThatOfTheCatalogue(t *testing.T) {
 	everySchedule(t, sizes[1:], func(t *testing.T, s *sched.Schedule) {
-		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, vectorBytes, float64(s.Blocks))
+		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, algo.VariantBytes, float64(s.Blocks))
 		if err != nil {
 			t.Fatal(err)
 		}
