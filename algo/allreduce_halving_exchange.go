@@ -49,6 +49,12 @@ var stagesParam = Param{
 		}
 		return nil
 	},
+	tries: func(p int) (tries []string) {
+		for k := range floorLog(p) + 1 {
+			tries = append(tries, fmt.Sprint(k))
+		}
+		return tries
+	},
 }
 
 func halvingExchangeCost(p, stages int, n float64) model.Cost {

@@ -100,4 +100,16 @@ var dimsParam = Param{
 		}
 		return nil
 	},
+	tries: func(p int) []string {
+		tries := []string{fmt.Sprintf("%dx1", p)}
+		for d := 2; d*d < p; d++ {
+			if p%d == 0 {
+				tries = append(tries, fmt.Sprintf("%dx%d", p/d, d), fmt.Sprintf("%dx1x%d", d, p/d))
+			}
+		}
+		if p == 64 {
+			tries = append(tries, "4x4x4", "2x2x2x2x2x2")
+		}
+		return tries
+	},
 }

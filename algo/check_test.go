@@ -12,49 +12,10 @@ import (
 // ones among them.
 var sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33, 64, 100, 127, 128, 129}
 
-// variants returns the specs under which a is tried with p ranks: as it is, and
-// with other values of its parameters. Vectors are of vectorBytes.
-func variants(a algo.Algorithm, p int) []string {
-	specs := []string{a.Name}
-	for _, param := range a.Params {
-		var values []string
-		switch param.Key {
-		case "order":
-			values = []string{"ascending"}
-		case "allgather":
-			values = []string{"ring"}
-		case "segment":
-			values = []string{"500", "256"} // 2 pieces, and 4
-		case "dims":
-			values = []string{fmt.Sprintf("%dx1", p)}
-			for d := 2; d*d < p; d++ {
-				if p%d == 0 {
-					values = append(values, fmt.Sprintf("%dx%d", p/d, d), fmt.Sprintf("%dx1x%d", d, p/d))
-				}
-			}
-			if p == 64 {
-				values = append(values, "4x4x4", "2x2x2x2x2x2")
-			}
-		case "stages":
-			for k := 0; 1<<k <= p; k++ {
-				values = append(values, fmt.Sprint(k))
-			}
-		default:
-			panic("no values to try for " + param.Key)
-		}
-		for _, v := range values {
-			specs = append(specs, fmt.Sprintf("%s,%s=%s", a.Name, param.Key, v))
-		}
-	}
-	return specs
-}
-
-const vectorBytes = 1000
-
 // newSchedule returns a schedule that must exist.
 func newSchedule(t testing.TB, c sched.Collective, spec string, p, root int) *sched.Schedule {
 	t.Helper()
-	s, err := algo.New(c, spec, p, root, vectorBytes)
+	s, err := algo.New(c, spec, p, root, algo.VariantBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +46,7 @@ func everySchedule(t *testing.T, sizes []int, f func(t *testing.T, s *sched.Sche
 				if a.Restrictions.Allow(p) != nil {
 					continue
 				}
-				for _, spec := range variants(a, p) {
+				for _, spec := range algo.Variants(a, p) {
 					for _, root := range roots(a.Collective, p) {
 						f(t, newSchedule(t, a.Collective, spec, p, root))
 					}

@@ -189,7 +189,7 @@ func TestEveryMutationThatChangesTheOutcomeIsCaught(t *testing.T) {
 				return true
 			}
 			for _, p := range []int{2, 3, 4, 5, 6} {
-				for _, spec := range variants(a, p) {
+				for _, spec := range algo.Variants(a, p) {
 					for _, root := range []int{0, p / 2} {
 						if root == 0 || a.Collective.Rooted() {
 							s := newSchedule(t, a.Collective, spec, p, root)

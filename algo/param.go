@@ -18,6 +18,7 @@ type Param struct {
 	parse  func(text string) (value, error) // nil means that the text is one of Values
 	choose func(c call) value               // where there is no Default
 	check  func(c call, v value) error      // nil if every value that parses will do
+	tries  func(p int) []string             // other values to verify p ranks with; nil means all words of Values
 }
 
 // A value is what a parameter is set to.
@@ -179,4 +180,5 @@ var segmentParam = Param{
 		}
 		return nil
 	},
+	tries: func(int) []string { return []string{"500", "256"} }, // 2 pieces, and 4
 }
