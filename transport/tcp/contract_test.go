@@ -1,0 +1,27 @@
+package tcp
+
+import (
+	"testing"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/transporttest"
+)
+
+// start returns a Start for the contract suite.
+func start(poller func([]*link) (poller, error)) transporttest.Start {
+	return func(t *testing.T, n int) []transport.Endpoint {
+		ends, err := loopback(n, poller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make([]transport.Endpoint, n)
+		for i, e := range ends {
+			all[i] = e
+		}
+		return all
+	}
+}
+
+func TestTheContractIsKept(t *testing.T) {
+	transporttest.Run(t, start(newPoller))
+}

@@ -1,0 +1,266 @@
+// Package tcp moves messages between ranks over TCP connections: one for each
+// pair of ranks that talks, made when either of the two first needs it.
+//
+// [New] makes the endpoint of one rank. [Loopback] makes all endpoints of a
+// job in one process.
+//
+// The endpoint has no goroutine that reads or writes. Whoever waits in
+// Exchange drives all connections of the endpoint until its own messages are
+// complete; others that wait at the same time sleep meanwhile. So a message
+// goes from the caller of one rank to the caller of the other without a
+// goroutine between them. Nothing is read ahead: a message that nobody expects
+// yet waits in the socket, and holds back its sender once the socket is full.
+package tcp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A Config says which rank an endpoint is, and how it meets the others.
+type Config struct {
+	Rank, Size int
+
+	// Listener accepts the connections of the other ranks. The endpoint owns
+	// it from now on. A job of one rank needs none.
+	Listener net.Listener
+
+	// Lookup returns the address at which a rank listens. It may block until
+	// that rank has joined, but returns when ctx ends. An error says why the
+	// rank will never be there; one that wraps [transport.ErrLeft] that it
+	// has left.
+	Lookup func(ctx context.Context, rank int) (addr string, err error)
+
+	// Token is the secret of the job. A connection without it is dropped.
+	Token [16]byte
+
+	// Local is the number of ranks on this machine, 0 for all of them. A rank
+	// that waits spins for a moment if each of them can have a core.
+	Local int
+}
+
+// An Endpoint is one rank's attachment to a job.
+type Endpoint struct {
+	cfg    Config
+	spins  bool
+	ctx    context.Context // of the goroutines that connect
+	cancel context.CancelFunc
+	others sync.WaitGroup // those goroutines, and the one that drains
+	close  sync.Once
+
+	entering atomic.Int32 // goroutines that want mu
+
+	mu       sync.Mutex // guards what follows, and all links and operations
+	left     sync.Cond  // an operation has left
+	closed   bool
+	err      error // why this endpoint's part has ended
+	links    []*link
+	busy     []*link // those that have something to wait for
+	again    []*link // those with something to look at once more
+	ops      []*op   // in progress
+	spare    []*op
+	watches  []watch
+	bulk     []byte // where bytes lie that are combined
+	unsaid   int    // links whose last word is not written yet
+	moved    int    // reads and writes that did something
+	driven   bool   // somebody drives
+	asleep   bool   // and has given the lock away while waiting
+	listens  bool   // to all links, not only to busy ones
+	poll     poller
+	watching []*link // those that the driver waits for
+}
+
+// New makes the endpoint of one rank. It connects to nobody yet.
+func New(cfg Config) (*Endpoint, error) {
+	return newEndpoint(cfg, newPoller)
+}
+
+func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, error) {
+	switch {
+	case cfg.Size < 1 || cfg.Rank < 0 || cfg.Rank >= cfg.Size:
+		return nil, fmt.Errorf("tcp: rank %d of %d: want 0 ≤ rank < size", cfg.Rank, cfg.Size)
+	case cfg.Size > 1 && (cfg.Listener == nil || cfg.Lookup == nil):
+		return nil, fmt.Errorf("tcp: rank %d of %d needs a Listener and a Lookup", cfg.Rank, cfg.Size)
+	}
+	links := make([]*link, cfg.Size)
+	poll, err := poller(links)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: rank %d: %w", cfg.Rank, err)
+	}
+	local := cfg.Local
+	if local == 0 {
+		local = cfg.Size
+	}
+	e := &Endpoint{cfg: cfg, spins: local <= runtime.NumCPU(), links: links, poll: poll}
+	e.left.L = &e.mu
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	if cfg.Listener != nil {
+		e.others.Go(e.accept)
+	}
+	return e, nil
+}
+
+// Rank returns this endpoint's rank.
+func (e *Endpoint) Rank() int { return e.cfg.Rank }
+
+// Size returns the number of ranks of the job.
+func (e *Endpoint) Size() int { return e.cfg.Size }
+
+// Exchange does one step, as [transport.Endpoint] says. A send is complete when
+// the operating system has taken all of it.
+func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
+	e.lock()
+	defer e.mu.Unlock()
+	if e.err == nil && ctx.Err() != nil {
+		e.fail(cause(ctx))
+	}
+	if e.err == nil {
+		if err := e.validate(&step); err != nil {
+			e.fail(err)
+		}
+	}
+	if e.err != nil {
+		return e.err
+	}
+	o := e.begin(ctx, step)
+	defer e.leave(o)
+	e.start(o, step)
+	e.settle()
+	e.await(o)
+	return o.err
+}
+
+// Lost tells the endpoint that a rank is gone: whoever waits for it, now or
+// later, gets a [transport.PeerError] with ErrLost and the reason.
+func (e *Endpoint) Lost(rank int, reason string) {
+	if rank < 0 || rank >= e.cfg.Size || rank == e.cfg.Rank {
+		return
+	}
+	e.lock()
+	defer e.mu.Unlock()
+	e.link(rank).end(&transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason})
+}
+
+// closeTimeout bounds how long an endpoint waits, when it ends, for peers that
+// do not read. They find a broken connection instead of a last word.
+const closeTimeout = time.Second
+
+// Close leaves the job: its peers are told, and Exchanges in progress return
+// [transport.ErrClosed]. Close takes no longer than a second, also when a peer
+// hangs.
+func (e *Endpoint) Close() error {
+	e.close.Do(e.shut)
+	return nil
+}
+
+func (e *Endpoint) shut() {
+	e.lock()
+	e.closed = true
+	if e.cfg.Listener != nil {
+		e.cfg.Listener.Close() // its error would tell nobody anything
+	}
+	if e.err == nil {
+		e.fail(transport.ErrClosed)
+	}
+	e.err = transport.ErrClosed
+	e.nudge()
+	e.drain()
+	for len(e.ops) > 0 {
+		e.left.Wait()
+	}
+	for _, l := range e.links {
+		if l != nil {
+			l.end(transport.ErrClosed)
+		}
+	}
+	for _, w := range e.watches {
+		w.stop()
+	}
+	e.watches = nil
+	e.mu.Unlock()
+
+	e.cancel()
+	e.others.Wait()
+	deadline := time.Now().Add(closeTimeout)
+	for _, l := range e.links {
+		if l != nil && l.stream != nil {
+			l.stream.close(deadline)
+		}
+	}
+	e.poll.close()
+}
+
+// lock takes the lock, and keeps a driver that spins from keeping it long.
+func (e *Endpoint) lock() {
+	e.entering.Add(1)
+	e.mu.Lock()
+	e.entering.Add(-1)
+}
+
+// validate tests what can be wrong with a step before anything is started.
+func (e *Endpoint) validate(step *transport.Step) error {
+	if n := len(step.Signature.Call); n > callMax {
+		return fmt.Errorf("tcp: the call's text has %d bytes, at most %d are allowed", n, callMax)
+	}
+	for i := range step.Sends {
+		for _, to := range step.Sends[i].To {
+			if err := e.peer(to); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range step.Recvs {
+		if err := e.peer(step.Recvs[i].From); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Endpoint) peer(rank int) error {
+	if rank < 0 || rank >= e.cfg.Size || rank == e.cfg.Rank {
+		return &transport.RankError{Peer: rank, Rank: e.cfg.Rank, Size: e.cfg.Size}
+	}
+	return nil
+}
+
+// fail ends this endpoint's part in the job: every peer is told why, and every
+// Exchange in progress returns err.
+func (e *Endpoint) fail(err error) {
+	if e.err != nil {
+		return
+	}
+	e.err = err
+	for _, l := range e.links {
+		if l != nil {
+			l.farewell()
+		}
+	}
+	for _, o := range e.ops {
+		o.finish(err)
+	}
+	e.nudge()
+	if e.unsaid > 0 && !e.closed {
+		e.others.Go(func() {
+			e.lock()
+			defer e.mu.Unlock()
+			e.drain()
+		})
+	}
+}
+
+// cause returns why ctx has ended.
+func cause(ctx context.Context) error {
+	err := ctx.Err()
+	if why := context.Cause(ctx); why != err {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A kind says what a frame is.
+type kind uint8
+
+const (
+	data     kind = 1 + iota // the beginning of a message; the text is the call
+	more                     // a message goes on
+	ask                      // the sender waits for the receiver, in the call that the text names
+	bye                      // the sender closes its endpoint
+	abort                    // the sender gives up; the text says why
+	mismatch                 // the sender gives up because of what the receiver sent; the text holds both calls
+)
+
+const (
+	headerLen = 24
+	callMax   = 4 << 10             // bytes of a call
+	reasonMax = 1 << 10             // bytes of a reason; more is cut off
+	textMax   = 2*callMax + 8       // bytes of any text
+	bodyMax   = 1 << 20             // bytes of a message in one frame
+	copyMax   = 8 << 10             // bytes of a message that are copied behind their header
+	outMax    = headerLen + textMax // bytes of a frame before its body
+)
+
+// A header begins a frame. Then come text bytes of text and body bytes of a
+// message. A message of more than bodyMax bytes takes several frames: a rank
+// that gives up can say so between two.
+//
+// On the wire, little endian:
+//
+//	kind u8 · 0 u8 · text u16 · body u32 · context u32 · sequence u32 · total u64
+type header struct {
+	kind     kind
+	text     int
+	body     int
+	context  uint32
+	sequence uint32
+	total    int // bytes of the whole message
+}
+
+func (h header) append(b []byte) []byte {
+	b = append(b, byte(h.kind), 0)
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.text))
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.body))
+	b = binary.LittleEndian.AppendUint32(b, h.context)
+	b = binary.LittleEndian.AppendUint32(b, h.sequence)
+	return binary.LittleEndian.AppendUint64(b, uint64(h.total))
+}
+
+// parseHeader reads a header and refuses what no rank would write, so that
+// nobody makes room for a length that is not one.
+func parseHeader(b []byte) (header, error) {
+	total := binary.LittleEndian.Uint64(b[16:])
+	h := header{
+		kind:     kind(b[0]),
+		text:     int(binary.LittleEndian.Uint16(b[2:])),
+		body:     int(binary.LittleEndian.Uint32(b[4:])),
+		context:  binary.LittleEndian.Uint32(b[8:]),
+		sequence: binary.LittleEndian.Uint32(b[12:]),
+		total:    int(total),
+	}
+	switch {
+	case h.kind < data || h.kind > mismatch || b[1] != 0:
+		return h, fmt.Errorf("a frame of kind %d", h.kind)
+	case h.text > textMax:
+		return h, fmt.Errorf("a text of %d bytes", h.text)
+	case total > math.MaxInt:
+		return h, fmt.Errorf("a message of %d bytes", total)
+	case h.body > bodyMax, h.kind == data && h.body > h.total, h.kind > more && h.body > 0:
+		return h, fmt.Errorf("a frame with %d bytes of a message of %d", h.body, total)
+	}
+	return h, nil
+}

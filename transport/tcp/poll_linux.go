@@ -1,0 +1,241 @@
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sockets waits for sockets.
+//
+// They do not belong to the Go runtime's poller: it would wake a thread for
+// every message, also when the one who waits is reading already. They belong to
+// an epoll instance of the endpoint's own, and each is armed there only while
+// somebody sleeps for it. That instance belongs to the runtime's poller, so
+// that a goroutine sleeps in it without keeping a processor.
+type sockets struct {
+	links []*link
+	fd    int // of epoll
+	epoll *os.File
+	raw   syscall.RawConn
+	bell  int // an eventfd that wake writes to
+
+	events  [16]unix.EpollEvent
+	found   int  // events that are set
+	timed   bool // a deadline is set
+	collect func(uintptr) bool
+}
+
+// bellRank stands for the bell where an event names a link by its rank.
+const bellRank = -1
+
+// newPoller makes a poller for links, which are indexed by rank.
+func newPoller(links []*link) (poller, error) {
+	p := &sockets{links: links, bell: -1}
+	if err := p.open(); err != nil {
+		p.close()
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	p.collect = func(uintptr) bool {
+		n, err := unix.EpollWait(p.fd, p.events[:], 0)
+		p.found = max(n, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	}
+	return p, nil
+}
+
+func (p *sockets) open() (err error) {
+	if p.fd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	err = unix.SetNonblock(p.fd, true)
+	p.epoll = os.NewFile(uintptr(p.fd), "epoll")
+	if err != nil {
+		return err
+	}
+	if p.raw, err = p.epoll.SyscallConn(); err != nil {
+		return err
+	}
+	if p.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, p.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellRank})
+}
+
+func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
+	defer conn.Close()
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("a %T has no file descriptor", conn)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{rank: l.peer}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (p *sockets) wait(links []*link, d time.Duration) {
+	for _, l := range links {
+		l.ready = 0
+		if err := p.arm(l.stream.(*socket), l.want); err != nil {
+			l.ready = l.want // reading or writing will say what is wrong
+			d = 0
+		}
+	}
+	p.found = 0
+	if d >= 0 {
+		p.timed = true
+		p.epoll.SetReadDeadline(time.Now().Add(d))
+	} else if p.timed {
+		p.timed = false
+		p.epoll.SetReadDeadline(time.Time{})
+	}
+	// The only error is that d is over.
+	_ = p.raw.Read(p.collect)
+	for _, ev := range p.events[:p.found] {
+		if ev.Fd == bellRank {
+			var b [8]byte
+			unix.Read(p.bell, b[:])
+			continue
+		}
+		l := p.links[ev.Fd]
+		l.stream.(*socket).armed = 0
+		switch {
+		case ev.Events&^(unix.EPOLLIN|unix.EPOLLOUT) != 0:
+			l.ready = l.want
+		default:
+			if ev.Events&unix.EPOLLIN != 0 {
+				l.ready |= readable
+			}
+			if ev.Events&unix.EPOLLOUT != 0 {
+				l.ready |= writable
+			}
+		}
+	}
+}
+
+// arm has the next event of s wake who sleeps.
+func (p *sockets) arm(s *socket, want events) error {
+	if s.armed == want {
+		return nil
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLONESHOT, Fd: int32(s.rank)}
+	if want&readable != 0 {
+		ev.Events |= unix.EPOLLIN
+	}
+	if want&writable != 0 {
+		ev.Events |= unix.EPOLLOUT
+	}
+	how := unix.EPOLL_CTL_MOD
+	if !s.known {
+		how = unix.EPOLL_CTL_ADD
+	}
+	if err := unix.EpollCtl(p.fd, how, s.fd, &ev); err != nil {
+		return err
+	}
+	s.known, s.armed = true, want
+	return nil
+}
+
+func (p *sockets) wake() {
+	one := [8]byte{1} // eight bytes of either order count as more than nothing
+	unix.Write(p.bell, one[:])
+}
+
+func (p *sockets) close() {
+	if p.epoll != nil {
+		p.epoll.Close()
+	}
+	if p.bell >= 0 {
+		unix.Close(p.bell)
+	}
+}
+
+// A socket is a stream over a file descriptor that never blocks.
+type socket struct {
+	fd    int
+	rank  int
+	known bool   // to the epoll instance
+	armed events // what it waits for there
+	iov   [2][]byte
+}
+
+func (s *socket) read(p []byte) (int, error) {
+	for {
+		n, err := read(s.fd, p)
+		switch {
+		case n > 0:
+			return n, nil
+		case err == nil:
+			return 0, io.EOF
+		case err == unix.EAGAIN:
+			return 0, errAgain
+		case err != unix.EINTR:
+			return 0, err
+		}
+	}
+}
+
+func (s *socket) write(head, body []byte) (n int, err error) {
+	for {
+		switch {
+		case len(body) == 0:
+			n, err = unix.Write(s.fd, head)
+		case len(head) == 0:
+			n, err = unix.Write(s.fd, body)
+		default:
+			s.iov = [2][]byte{head, body}
+			n, err = unix.Writev(s.fd, s.iov[:])
+			s.iov = [2][]byte{}
+		}
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return 0, errAgain
+		case err != nil:
+			return 0, err
+		case n < len(head)+len(body):
+			return n, errAgain
+		}
+		return n, nil
+	}
+}
+
+func read(fd int, p []byte) (int, error) { return unix.Read(fd, p) }
+
+// close waits for bytes that have not left yet, as long as it may, and throws
+// away what comes meanwhile: to close over unread bytes, or to receive more
+// afterwards, tears down the connection, and with it what has not left.
+func (s *socket) close(deadline time.Time) {
+	var b [4 << 10]byte
+	for {
+		n, err := s.read(b[:])
+		if n > 0 {
+			continue
+		}
+		unsent, failed := unix.IoctlGetInt(s.fd, unix.SIOCOUTQNSD)
+		if err != errAgain || failed != nil || unsent == 0 || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	unix.Close(s.fd)
+}
