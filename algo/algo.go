@@ -7,7 +7,8 @@
 // are written in α, the start-up time of a message, β, the time per word, and
 // γ, the time per word combined; n is the words of the whole vector, p the
 // number of ranks, and lg the logarithm to base 2. They assume one port: a rank
-// sends one message and receives one at a time.
+// sends one message and receives one at a time. Only what is restricted to all
+// ports assumes that a rank uses all its links at once.
 //
 // A rank's program is made from its number, p, the root and the parameters
 // alone, in time and memory that follow from its own steps.
@@ -63,8 +64,8 @@ type plan struct {
 // New makes the schedule of a collective among p ranks. The spec is the name of
 // an algorithm, with parameters if need be: "binomial",
 // "binomial,order=ascending", "mesh,dims=4x4". The root is 0 for collectives
-// that have none. Bytes is the size of the whole vector, by which some
-// parameters are chosen; 0 if it is unknown.
+// that have none, and the distance of a shift. Bytes is the size of the whole
+// vector, by which some parameters are chosen; 0 if it is unknown.
 //
 // New itself does little, whatever p is: programs are made when the schedule is
 // asked for them. Its errors are one line: what was asked, what is wrong with
@@ -109,9 +110,9 @@ func (pl plan) make(p int) func(rank int) sched.Program {
 
 // Price returns what the catalogue says that an algorithm costs, for a vector
 // of so many words. The other arguments are those of [New]. Any root costs the
-// same.
-func Price(c sched.Collective, spec string, p, bytes int, words float64) (model.Cost, error) {
-	a, call, _, err := settle(c, spec, p, 0, bytes)
+// same, but a shift costs by its distance.
+func Price(c sched.Collective, spec string, p, root, bytes int, words float64) (model.Cost, error) {
+	a, call, _, err := settle(c, spec, p, root, bytes)
 	if err != nil {
 		return model.Cost{}, err
 	}

@@ -33,6 +33,7 @@ func TestErrorsSayWhatWasAskedWhatIsWrongAndWhatWouldBeRight(t *testing.T) {
 		{sched.Bcast, "binomial", 8, -1, 0, `bcast "binomial" on 8 ranks: root -1: want 0 to 7`},
 		{sched.Bcast, "binomial", 8, 0, -1, `bcast "binomial" on 8 ranks: -1 bytes: want 0 or more`},
 		{sched.AllReduce, "tree", 8, 1, 0, `allreduce "tree" on 8 ranks: root 1: allreduce has no root, want 0`},
+		{sched.Shift, "direct", 8, 8, 0, `shift "direct" on 8 ranks: root 8: want 0 to 7`},
 		{sched.Bcast, "binomial,", 8, 0, 0, `bcast "binomial," on 8 ranks: "": want key=value`},
 		{sched.Bcast, "binomial,ascending", 8, 0, 0, `bcast "binomial,ascending" on 8 ranks: "ascending": want key=value`},
 		{sched.Bcast, "binomial,ordre=ascending", 8, 0, 0, `bcast "binomial,ordre=ascending" on 8 ranks: binomial has no parameter "ordre": want order`},
@@ -103,7 +104,7 @@ func TestRestrictionsNameThemselves(t *testing.T) {
 	}{
 		{algo.Restrictions{}, 7, "", ""},
 		{algo.Restrictions{Commutative: true}, 7, "commutative", ""},
-		{algo.Restrictions{PowerOfTwo: true}, 8, "power of two", ""},
+		{algo.Restrictions{PowerOfTwo: true, AllPort: true}, 8, "power of two, all-port", ""},
 		{algo.Restrictions{PowerOfTwo: true}, 7, "power of two", "needs a power of two of ranks, want 4 or 8"},
 		{algo.Restrictions{EvenRanks: true, Commutative: true, EqualParts: true}, 7, "even p, commutative, equal parts", "needs an even number of ranks, want 6 or 8"},
 	} {

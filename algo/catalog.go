@@ -44,6 +44,9 @@ var catalog = []*Algorithm{
 
 	&barrierButterfly,
 	&barrierDissemination,
+
+	&shiftDirect,
+	&shiftRing,
 }
 
 // Catalog returns every algorithm, one collective after another.

@@ -22,10 +22,11 @@ func newSchedule(t testing.TB, c sched.Collective, spec string, p, root int) *sc
 	return s
 }
 
-// roots returns the roots to try: all of a few ranks, and some of many.
+// roots returns the roots to try, or the distances of a shift: all of a few
+// ranks, and some of many.
 func roots(c sched.Collective, p int) []int {
 	switch {
-	case !c.Rooted():
+	case !c.Rooted() && c != sched.Shift:
 		return []int{0}
 	case p > 17:
 		return []int{0, p / 3, p - 1}

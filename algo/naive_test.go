@@ -237,7 +237,8 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 			return fmt.Errorf("rank %d leaves when it has not heard of all: %v", r, rank.heard)
 		}
 		for b := range s.Blocks {
-			owner := b / max(1, s.Blocks/s.P)
+			perPart := max(1, s.Blocks/s.P)
+			owner, block := b/perPart, b
 			var want []int
 			switch s.Collective {
 			case sched.Bcast:
@@ -262,6 +263,10 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 				}
 			case sched.AllReduce:
 				want = all
+			case sched.AllToAll:
+				want, block = []int{owner}, r*perPart+b%perPart
+			case sched.Shift:
+				want = []int{(r - s.Root + s.P) % s.P}
 			}
 			got := rank.memory[sched.Out][b]
 			switch {
@@ -269,9 +274,9 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 				continue
 			case want == nil:
 				return fmt.Errorf("rank %d has a block %d of out, and should not", r, b)
-			case got == nil || got.block != b || !slices.Equal(got.ranks, want):
-				return fmt.Errorf("rank %d, block %d of out: got %v, want block %d of %v", r, b, got, b, want)
-			case made[b] != "" && made[b] != got.made:
+			case got == nil || got.block != block || !slices.Equal(got.ranks, want):
+				return fmt.Errorf("rank %d, block %d of out: got %v, want block %d of %v", r, b, got, block, want)
+			case s.Collective.Combines() && made[b] != "" && made[b] != got.made:
 				return fmt.Errorf("rank %d, block %d of out: made as %s, elsewhere as %s", r, b, got.made, made[b])
 			}
 			made[b] = got.made

@@ -11,11 +11,12 @@ type Restrictions struct {
 	EvenRanks   bool // p must be even
 	Commutative bool // operators must commute
 	EqualParts  bool // where each rank has a part, all must be equally long
+	AllPort     bool // ranks must use all their links at once, or else it costs more than it says
 }
 
 // Allow reports an error that names the restriction if p ranks are not allowed.
-// The others say nothing of p: a schedule carries them along, for whoever knows
-// the operator and the parts.
+// The others say nothing of p: they are for whoever knows the operator, the
+// parts and the network.
 func (r Restrictions) Allow(p int) error {
 	switch {
 	case r.PowerOfTwo && p&(p-1) != 0:
@@ -41,6 +42,9 @@ func (r Restrictions) String() string {
 	}
 	if r.EqualParts {
 		names = append(names, "equal parts")
+	}
+	if r.AllPort {
+		names = append(names, "all-port")
 	}
 	return strings.Join(names, ", ")
 }

@@ -1,0 +1,37 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Every rank sends its vector straight to the rank at the distance of the shift.
+//
+// Cost: α + nβ.
+//
+// Prefer it. On a hypercube with E-cube routes no two messages share a link; on
+// a ring they do, and ring is no slower.
+//
+// Grama et al., 4.6.
+var shiftDirect = Algorithm{
+	Collective: sched.Shift,
+	Name:       "direct",
+	Formula:    "α + nβ",
+	Prefer:     "always, but on a ring",
+	cost: func(c call, n float64) model.Cost {
+		if c.root == 0 {
+			return model.Cost{}
+		}
+		return moves(1, n)
+	},
+	build: func(c call) plan {
+		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+			if c.root == 0 {
+				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
+				return
+			}
+			b.Send(sched.In, whole(1), (rank+c.root)%c.p)
+			b.Recv((rank-c.root+c.p)%c.p, sched.Out, whole(1), sched.Replace)
+		}}
+	},
+}
