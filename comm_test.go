@@ -114,3 +114,60 @@ func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
 		return chorale.Barrier(ctx, sub)
 	})
 }
+
+func TestAGridHasRowsColumnsAndNeighbours(t *testing.T) {
+	onRanks(t, 13, func(ctx context.Context, c *chorale.Comm) error {
+		g, err := c.Grid(ctx, []int{3, 4}, []bool{true, false})
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 12 {
+			if g != nil {
+				return errors.New("rank 12 has a place on a grid of 12")
+			}
+			return nil
+		}
+		at := g.Coordinates(g.Rank())
+		if at[0] != c.Rank()/4 || at[1] != c.Rank()%4 {
+			return fmt.Errorf("rank %d stands at %v", c.Rank(), at)
+		}
+		above, ok := g.Neighbour(0, -1)
+		if want := (c.Rank() + 8) % 12; !ok || above != want {
+			return fmt.Errorf("above rank %d is %d, %v: want %d, for columns are rings", c.Rank(), above, ok, want)
+		}
+		right, ok := g.Neighbour(1, 1)
+		if edge := at[1] == 3; ok == edge || ok && right != c.Rank()+1 {
+			return fmt.Errorf("right of rank %d is %d, %v", c.Rank(), right, ok)
+		}
+		row, err := g.Line(ctx, 1)
+		if err != nil {
+			return err
+		}
+		column, err := g.Line(ctx, 0)
+		if err != nil {
+			return err
+		}
+		inRow, inColumn := []int{c.Rank()}, []int{c.Rank()}
+		if err := chorale.AllReduce(ctx, row, inRow, inRow, chorale.Sum); err != nil {
+			return err
+		}
+		if err := chorale.AllReduce(ctx, column, inColumn, inColumn, chorale.Sum); err != nil {
+			return err
+		}
+		return errors.Join(
+			same(c, "row", inRow, []int{16*at[0] + 6}),
+			same(c, "column", inColumn, []int{12 + 3*at[1]}),
+		)
+	})
+}
+
+func TestAGridThatDoesNotFitIsNamed(t *testing.T) {
+	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		for _, dims := range [][]int{{2, 2}, {0}, {-1, 3}} {
+			if _, err := c.Grid(ctx, dims, nil); !errors.Is(err, chorale.ErrArgument) {
+				return fmt.Errorf("dims %v: got %v", dims, err)
+			}
+		}
+		return chorale.Barrier(ctx, c)
+	})
+}
