@@ -146,14 +146,21 @@ func (c *client) sayLocked(m message) error {
 	return send(c.conn, m)
 }
 
-// leave tells the launcher that this rank leaves the job, and closes.
-func (c *client) leave() {
+// leave tells the launcher that this rank leaves the job, and waits until the
+// launcher knows: a rank that does not get through to this one any more learns
+// from the launcher why.
+func (c *client) leave(rank int) {
+	left := make(chan answer, 1)
 	c.mu.Lock()
-	if !c.closed {
-		c.sayLocked(message{Leaves: true}) // if it fails, the launcher is gone
-	}
+	c.asking[rank] = append(c.asking[rank], left)
+	err := c.sayLocked(message{Leaves: true})
 	c.mu.Unlock()
-	c.close()
+	if err == nil {
+		select {
+		case <-left:
+		case <-time.After(writeTime):
+		}
+	}
 }
 
 // close ends the connection, and with it listen.

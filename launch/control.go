@@ -30,7 +30,7 @@ type member struct {
 	address string
 	asked   []int  // ranks that wait for the address
 	blames  int    // the rank on whose account an exchange failed, or -1
-	left    bool   // it has closed its endpoint
+	left    bool   // it needs no other rank any more
 	ended   string // how the process ended; "" while it runs
 }
 
@@ -165,6 +165,7 @@ func (c *control) hear(rank int, m message) {
 		c.members[rank].blames = *m.Blames
 	case m.Leaves:
 		c.members[rank].left = true
+		c.tell(rank, message{Left: &rank})
 	}
 }
 

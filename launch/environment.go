@@ -3,6 +3,7 @@ package launch
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -36,59 +37,67 @@ type Place struct {
 func Environment() (Place, error) { return placeOf(os.LookupEnv) }
 
 func placeOf(lookup func(string) (string, bool)) (Place, error) {
-	place := Place{Size: 1, Transport: "inproc"}
-	var set []string
+	v := variables{lookup: lookup}
 	for _, name := range envNames {
 		if _, ok := lookup(name); ok {
-			set = append(set, name)
+			v.set = name
+			break
 		}
 	}
-	if len(set) == 0 {
-		return place, nil
+	if v.set == "" {
+		return Place{Transport: "inproc", Size: 1}, nil
 	}
-	place.Launched = true
-	var err error
-	get := func(name string) string {
-		value, ok := lookup(name)
-		if !ok && err == nil {
-			err = fmt.Errorf("%s is not set, but %s is: chorale run sets both", name, set[0])
-		}
-		return value
-	}
-	number := func(name string, lo, hi int, want string) int {
-		value := get(name)
-		n, bad := strconv.Atoi(value)
-		if (bad != nil || n < lo || n > hi) && err == nil {
-			err = fmt.Errorf("%s=%s: want %s", name, value, want)
-		}
-		return n
-	}
-	place.Size = number(envSize, 1, 1<<31-1, "a number of ranks, 1 or more")
-	place.Transport = get(envTransport)
-	switch place.Transport {
+	place := Place{Launched: true}
+	place.Size = v.number(envSize, 1, math.MaxInt32, "a number of ranks, 1 or more")
+	switch place.Transport = v.text(envTransport); place.Transport {
 	case "inproc":
-		return place, err
 	case "tcp":
+		place.Rank = v.number(envRank, 0, place.Size-1, fmt.Sprintf("a rank from 0 to %d", place.Size-1))
+		place.Control = v.text(envControl)
+		place.Token = v.token(envToken)
 	default:
-		get(envTransport)
-		if err == nil {
-			err = fmt.Errorf("%s=%s: want inproc or tcp", envTransport, place.Transport)
-		}
-		return place, err
+		v.wrong("%s=%s: want inproc or tcp", envTransport, place.Transport)
 	}
-	place.Rank = number(envRank, 0, place.Size-1, fmt.Sprintf("a rank from 0 to %d", place.Size-1))
-	place.Control = get(envControl)
-	place.Token, err = parseToken(get(envToken), err)
-	return place, err
+	return place, v.err
 }
 
-// parseToken reads 32 hexadecimal digits. An earlier error has precedence.
-func parseToken(s string, earlier error) (token [16]byte, err error) {
-	n, err := hex.Decode(token[:], []byte(s[:min(len(s), 2*len(token))]))
-	if earlier == nil && (err != nil || n != len(token) || len(s) != 2*n) {
-		earlier = fmt.Errorf("%s is not 32 hexadecimal digits: chorale run sets it", envToken)
+// variables reads an environment and keeps the first error.
+type variables struct {
+	lookup func(string) (string, bool)
+	set    string // one that is set
+	err    error
+}
+
+func (v *variables) wrong(format string, args ...any) {
+	if v.err == nil {
+		v.err = fmt.Errorf(format, args...)
 	}
-	return token, earlier
+}
+
+func (v *variables) text(name string) string {
+	value, ok := v.lookup(name)
+	if !ok {
+		v.wrong("%s is not set, but %s is: chorale run sets both", name, v.set)
+	}
+	return value
+}
+
+func (v *variables) number(name string, lo, hi int, want string) int {
+	text := v.text(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < lo || n > hi {
+		v.wrong("%s=%s: want %s", name, text, want)
+	}
+	return n
+}
+
+func (v *variables) token(name string) (token [16]byte) {
+	b, err := hex.DecodeString(v.text(name))
+	if err != nil || len(b) != len(token) {
+		v.wrong("%s is not 32 hexadecimal digits: chorale run sets it", name)
+	}
+	copy(token[:], b)
+	return token
 }
 
 // environ returns the variables that state the place.

@@ -21,12 +21,12 @@ import (
 //
 //	{"where":5}       asks for the address of rank 5
 //	{"blames":5}      an exchange failed on account of rank 5
-//	{"leaves":true}   the endpoint is closed; the connection's end follows
+//	{"leaves":true}   it is about to close its endpoint; answered by left
 //
 // and the launcher says
 //
 //	{"at":{"rank":5,"address":"127.0.0.1:40002"}}
-//	{"left":5}        it has closed its endpoint
+//	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
 // The launcher answers a question when rank 5 has joined or ended. It also says

@@ -1,0 +1,74 @@
+package launch
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func lookupIn(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	}
+}
+
+var tcpPlace = Place{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}}
+
+func TestAPlaceSurvivesTheEnvironment(t *testing.T) {
+	for _, want := range []Place{
+		tcpPlace,
+		{Launched: true, Transport: "inproc", Size: 7},
+	} {
+		env := make(map[string]string)
+		for _, v := range want.environ() {
+			name, value, _ := strings.Cut(v, "=")
+			env[name] = value
+		}
+		got, err := placeOf(lookupIn(env))
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got)\n%s", err, diff)
+		}
+	}
+}
+
+func TestAProcessThatNobodyLaunchedIsTheOnlyRank(t *testing.T) {
+	got, err := placeOf(lookupIn(nil))
+	if want := (Place{Transport: "inproc", Size: 1}); got != want || err != nil {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestAnEnvironmentThatMakesNoSenseIsAnError(t *testing.T) {
+	good := make(map[string]string)
+	for _, v := range tcpPlace.environ() {
+		name, value, _ := strings.Cut(v, "=")
+		good[name] = value
+	}
+	const unset = "(unset)"
+	for _, test := range []struct{ name, value, want string }{
+		{envSize, "0", "CHORALE_SIZE=0: want a number of ranks, 1 or more"},
+		{envSize, "three", "CHORALE_SIZE=three: want a number of ranks, 1 or more"},
+		{envSize, unset, "CHORALE_SIZE is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envRank, "3", "CHORALE_RANK=3: want a rank from 0 to 2"},
+		{envRank, "-1", "CHORALE_RANK=-1: want a rank from 0 to 2"},
+		{envRank, unset, "CHORALE_RANK is not set, but CHORALE_SIZE is: chorale run sets both"},
+		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want inproc or tcp"},
+		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envControl, unset, "CHORALE_CONTROL is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envToken, "12", "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
+		{envToken, strings.Repeat("x", 32), "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
+		{envToken, strings.Repeat("0", 34), "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
+		{envToken, unset, "CHORALE_TOKEN is not set, but CHORALE_RANK is: chorale run sets both"},
+	} {
+		env := maps.Clone(good)
+		if env[test.name] = test.value; test.value == unset {
+			delete(env, test.name)
+		}
+		if _, err := placeOf(lookupIn(env)); err == nil || err.Error() != test.want {
+			t.Errorf("%s=%s: %v, want %s", test.name, test.value, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/inproc"
+	"github.com/chorale-go/chorale/transport/tcp"
+)
+
+// Join returns this process's endpoint in the job in which a launcher has
+// started it, and true. A process that no launcher has started gets the
+// endpoint of the only rank of a job, and false.
+//
+// When the launcher is gone before the endpoint is closed, Join's process ends
+// with status 1, whatever it is doing: a job does not outlive its launcher. A
+// process joins once.
+func Join(ctx context.Context) (ep transport.Endpoint, joined bool, err error) {
+	place, err := Environment()
+	if err != nil {
+		return nil, false, err
+	}
+	if place.Transport == "inproc" {
+		if place.Size > 1 {
+			return nil, true, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", place.Size)
+		}
+		return inproc.New(1).Endpoint(0), place.Launched, nil
+	}
+	ep, err = joinTCP(ctx, place)
+	return ep, true, err
+}
+
+// joinTCP joins a job of processes that exchange messages over TCP.
+func joinTCP(ctx context.Context, place Place) (transport.Endpoint, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: listening for the other ranks: %w", place.Rank, err)
+	}
+	launcher, err := dial(ctx, place, listener.Addr().String())
+	if err != nil {
+		listener.Close()
+		return nil, err
+	}
+	ep, err := tcp.New(tcp.Config{
+		Rank: place.Rank, Size: place.Size, Token: place.Token,
+		Listener: listener, Lookup: launcher.lookup,
+	})
+	if err != nil {
+		launcher.close()
+		listener.Close()
+		return nil, err
+	}
+	a := &attached{Endpoint: ep, launcher: launcher, done: make(chan struct{})}
+	go a.listen()
+	return a, nil
+}
+
+// An attached endpoint is one that tells the launcher, and is told by it, which
+// ranks are lost.
+type attached struct {
+	*tcp.Endpoint
+	launcher *client
+	done     chan struct{} // closed when nothing listens to the launcher any more
+	closing  sync.Once
+	closed   error
+}
+
+func (a *attached) listen() {
+	defer close(a.done)
+	if a.launcher.listen(a.Lost) {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
+	os.Exit(1)
+}
+
+func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
+	err := a.Endpoint.Exchange(ctx, step)
+	if err != nil {
+		var peer *transport.PeerError
+		if errors.As(err, &peer) {
+			a.launcher.blame(peer.Peer)
+		}
+	}
+	return err
+}
+
+func (a *attached) Close() error {
+	a.closing.Do(func() {
+		a.launcher.leave(a.Rank())
+		a.closed = a.Endpoint.Close()
+		a.launcher.close()
+		<-a.done
+	})
+	return a.closed
+}

@@ -1,0 +1,164 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRanksOfAJobFindEachOther(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 7, 16} {
+		r := run(t, size, "ring", "5")
+		if r.result != nil {
+			t.Errorf("%d ranks: %v\n%s", size, r.result, &r.err)
+		}
+		if got := strings.Count(r.out.String(), "token 5\n"); got != size {
+			t.Errorf("%d ranks: %d have the token, want all\n%s", size, got, &r.out)
+		}
+	}
+}
+
+func TestTheRankThatFailsFirstIsNamedAndNotThoseThatMissIt(t *testing.T) {
+	for _, test := range []struct {
+		how, want string
+		status    int
+	}{
+		{"killed", "rank 3 was killed by signal 9 (killed)", 137},
+		{"7", "rank 3 exited with status 7", 7},
+	} {
+		for range 5 {
+			r := run(t, 5, "ring", "100", "3", test.how)
+			if r.result == nil || r.result.Error() != test.want || Status(r.result) != test.status {
+				t.Errorf("%v, status %d; want %s, status %d\n%s", r.result, Status(r.result), test.want, test.status, &r.err)
+			}
+		}
+	}
+}
+
+func TestThoseThatWaitForARankAreToldWhyItIsNotThere(t *testing.T) {
+	for _, test := range []struct{ program, want string }{
+		{"absent", "rank 1: the rank is lost: exited with status 0 without joining the job"},
+		{"early", "rank 1: the rank has left the job"},
+	} {
+		r := run(t, 3, test.program)
+		if !strings.Contains(r.err.String(), test.want) {
+			t.Errorf("%s: the ranks say\n%swant %s", test.program, &r.err, test.want)
+		}
+		var end *EndError
+		if !errors.As(r.result, &end) || end.Rank == 1 {
+			t.Errorf("%s: %v, want one of the ranks that waited", test.program, r.result)
+		}
+	}
+}
+
+func TestWhatARankHasSentArrivesAfterItsEnd(t *testing.T) {
+	r := run(t, 2, "parcel")
+	if r.result != nil || r.out.String() != "[0] a parcel\n" {
+		t.Errorf("%v\n%s%s", r.result, &r.out, &r.err)
+	}
+}
+
+// shell is the configuration of a job whose ranks are shells.
+func shell(script string) Config {
+	return Config{Size: 2, Program: "sh", Args: []string{"-c", script}, Guard: []string{"guard"}}
+}
+
+func TestTheEndOfTheContextEndsTheJob(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cfg := shell("echo ready; sleep 1000")
+	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+		cancel(why)
+		return len(p), nil
+	})
+	if err := Run(ctx, cfg); !errors.Is(err, why) || Status(err) != 1 {
+		t.Errorf("%v, status %d; want %v, status 1", err, Status(err), why)
+	}
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestTheSecondInterruptDoesNotWaitForAnOutputThatIsStuck(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	stuck := make(chan struct{})
+	defer close(stuck)
+	cfg := shell("trap '' INT; echo ready; while :; do sleep 1; done")
+	cfg.Signals, cfg.Grace = signals, time.Hour
+	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+		signals <- syscall.SIGINT
+		time.Sleep(2 * repeatTime)
+		signals <- syscall.SIGINT
+		<-stuck
+		return len(p), nil
+	})
+	err := Run(t.Context(), cfg)
+	if err == nil || Status(err) != 130 {
+		t.Errorf("%v, status %d; want status 130", err, Status(err))
+	}
+}
+
+func TestAnInterruptThatComesTwiceAtOnceIsOne(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	cfg := shell("trap 'kill $!; sleep 0.2; echo in good order; exit 0' INT; sleep 1000 & echo ready; wait")
+	cfg.Size, cfg.Signals = 1, signals
+	var out strings.Builder
+	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "ready") {
+			signals <- syscall.SIGINT
+			signals <- syscall.SIGINT
+		}
+		return out.Write(p)
+	})
+	err := Run(t.Context(), cfg)
+	if Status(err) != 130 || !strings.Contains(out.String(), "in good order") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+func TestAWrongConfigIsTheCallersMistake(t *testing.T) {
+	for _, test := range []struct {
+		cfg  Config
+		want string
+	}{
+		{Config{}, "0 ranks: want at least 1"},
+		{Config{Size: -1, Program: "true"}, "-1 ranks: want at least 1"},
+		{Config{Size: 2}, "no program to run: want an executable or the directory of a Go package"},
+		{Config{Size: 2, Program: "true", Transport: "pigeon"}, `no transport "pigeon": want one of auto, inproc, tcp`},
+		{Config{Size: 2, Program: "true", Grace: -1}, "a grace of -1ns: want 0 or more"},
+		{Config{Size: 2, Program: "/nowhere/to/be/found"}, "no program /nowhere/to/be/found: want an executable or the directory of a Go package"},
+	} {
+		err := Run(t.Context(), test.cfg)
+		if err == nil || err.Error() != test.want || Status(err) != 2 {
+			t.Errorf("%+v: %v, status %d; want %s, status 2", test.cfg, err, Status(err), test.want)
+		}
+	}
+}
+
+func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
+	script := t.TempDir() + "/script"
+	if err := os.WriteFile(script, []byte("#!/nowhere/to/be/found\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	err := Run(t.Context(), Config{Size: 3, Program: script})
+	if err == nil || !strings.HasPrefix(err.Error(), "starting rank 0 of 3: ") || Status(err) != 1 {
+		t.Errorf("%v, status %d; want status 1", err, Status(err))
+	}
+}
+
+func TestManyJobsAtOnceDoNotMeet(t *testing.T) {
+	for i := range 4 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			if r := run(t, 3, "ring", "20"); r.result != nil || strings.Count(r.out.String(), "token 20\n") != 3 {
+				t.Errorf("%v\n%s%s", r.result, &r.out, &r.err)
+			}
+		})
+	}
+}
