@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/chorale-go/chorale"
 )
 
 // The programs that the scripts run as ranks.
@@ -71,6 +75,30 @@ func stall() {
 	}
 	fmt.Fprintln(f, os.Getpid())
 	select {}
+}
+
+// sums ROUNDS [RANK END] adds up ones again and again. In the middle, the rank
+// ends: killed, or with an error.
+func sums() {
+	rounds, _ := strconv.Atoi(os.Args[1])
+	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
+		sum := []int{0}
+		for round := range rounds {
+			if round == rounds/2 && len(os.Args) > 2 && os.Args[2] == strconv.Itoa(c.Rank()) {
+				if os.Args[3] == "error" {
+					return errors.New("no more sums")
+				}
+				self, _ := os.FindProcess(os.Getpid())
+				self.Kill()
+				select {}
+			}
+			if err := chorale.AllReduce(ctx, c, sum, []int{1}, chorale.Sum); err != nil {
+				return err
+			}
+		}
+		fmt.Println("sum", sum[0])
+		return nil
+	})
 }
 
 func eventually(ts *testscript.TestScript, what string, holds func() bool) {

@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 		"talk":    talk,
 		"untorn":  untorn,
 		"stall":   stall,
+		"sums":    sums,
 	})
 }
 
