@@ -24,18 +24,18 @@ var allgatherRing = Algorithm{
 	build: func(c call) plan {
 		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
-			gatherRound(b, c.p, rank)
+			gatherRound(b, c.p, rank, 0)
 		}}
 	},
 }
 
-// gatherRound sends the blocks round the ring of p ranks until every Out has
-// all. A rank's own is in its Out to begin with.
-func gatherRound(b *sched.Builder, p, rank int) {
+// gatherRound sends the p blocks from first on round the ring of p ranks until
+// every Out has all. A rank's own is in its Out to begin with.
+func gatherRound(b *sched.Builder, p, rank, first int) {
 	next, previous := (rank+1)%p, (rank-1+p)%p
 	for step := range p - 1 {
-		b.Send(sched.Out, one((rank-step+p)%p), next)
-		b.Recv(previous, sched.Out, one((rank-step-1+p)%p), sched.Replace)
+		b.Send(sched.Out, one(first+(rank-step+p)%p), next)
+		b.Recv(previous, sched.Out, one(first+(rank-step-1+p)%p), sched.Replace)
 		b.EndStep()
 	}
 }

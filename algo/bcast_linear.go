@@ -22,18 +22,24 @@ var bcastLinear = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return moves(c.p-1, n) },
 	build: func(c call) plan {
 		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
-			all := whole(1)
-			if rank != c.root {
-				b.Recv(c.root, sched.Out, all, sched.Replace)
-				return
+			if rank == c.root {
+				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			}
-			b.Copy(sched.In, all, sched.Out, 0, sched.Replace)
-			for r := range c.p {
-				if r != c.root {
-					b.Send(sched.Out, all, r)
-					b.EndStep()
-				}
-			}
+			sendOneByOne(b, c.p, c.root, rank)
 		}}
 	},
+}
+
+// sendOneByOne hands block 0 of the root's Out to one rank after another.
+func sendOneByOne(b *sched.Builder, p, root, rank int) {
+	if rank != root {
+		b.Recv(root, sched.Out, whole(1), sched.Replace)
+		return
+	}
+	for r := range p {
+		if r != root {
+			b.Send(sched.Out, whole(1), r)
+			b.EndStep()
+		}
+	}
 }

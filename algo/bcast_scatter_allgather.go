@@ -43,7 +43,7 @@ var bcastScatterAllgather = Algorithm{
 			}
 			scatter(b, c.p, c.root, rank, sched.Out)
 			if ring {
-				gatherRound(b, c.p, rank)
+				gatherRound(b, c.p, rank, 0)
 			} else {
 				gatherDoubling(b, f, rank)
 			}

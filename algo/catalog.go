@@ -36,14 +36,27 @@ var catalog = []*Algorithm{
 	&reduceScatterRecursiveDoubling,
 	&reduceScatterRing,
 
+	&allreduceLinear,
 	&allreduceTree,
 	&allreduceButterfly,
 	&allreduceRecursiveDoubling,
 	&allreduceRecursiveHalving,
 	&allreduceHalvingExchange,
+	&allreduceRing,
+	&allreduceReduceScatterAllgather,
+	&allreduceDirect,
 
+	&scanLinear,
+	&scanRecursiveDoubling,
+
+	&exscanLinear,
+	&exscanRecursiveDoubling,
+
+	&barrierLinear,
+	&barrierTree,
 	&barrierButterfly,
 	&barrierDissemination,
+	&barrierDoubleRing,
 
 	&shiftDirect,
 	&shiftRing,

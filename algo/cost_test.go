@@ -1,7 +1,8 @@
 package algo_test
 
 import (
-	"math"
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,18 +12,47 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
+// A moment is what happens in one step, counted over all ranks.
+type moment struct {
+	copies   []sched.RankCopy
+	messages []sched.Message // in the order in which ranks with one port send them
+}
+
+// moments lines up a schedule.
+func moments(t *testing.T, s *sched.Schedule) []moment {
+	t.Helper()
+	timeline, err := s.Timeline()
+	if err != nil {
+		t.Fatalf("%s: %v", describe(s), err)
+	}
+	all := make([]moment, timeline.Steps())
+	for i := range all {
+		all[i] = moment{timeline.Copies(i), timeline.Messages(i)}
+		slices.SortStableFunc(all[i].messages, func(a, b sched.Message) int {
+			return cmp.Or(cmp.Compare(a.Send, b.Send), cmp.Compare(a.Copyof, b.Copyof))
+		})
+	}
+	return all
+}
+
 // play returns how long s takes under m if every block is a word. A rank sends
 // one message at a time and receives one at a time, unless it uses all ports;
-// both ends of a message are busy until it is across; combining follows.
-func play(s *sched.Schedule, steps [][]sched.Message, m model.Model, allPorts bool) float64 {
+// both ends of a message are busy until it is across; combining follows. What
+// copies combine comes before the messages of their step.
+func play(s *sched.Schedule, steps []moment, m model.Model, allPorts bool) float64 {
 	done := make([]float64, s.P) // when a rank has finished its earlier steps
 	sent, received, work := make([]float64, s.P), make([]float64, s.P), make([]float64, s.P)
-	for _, messages := range steps {
+	for _, step := range steps {
+		for i := range step.copies {
+			if c := &step.copies[i]; c.How != sched.Replace {
+				done[c.Rank] += float64(c.Blocks.Len()) * m.Top
+			}
+		}
 		copy(sent, done)
 		copy(received, done)
 		clear(work)
-		for i := range messages {
-			message := &messages[i]
+		for i := range step.messages {
+			message := &step.messages[i]
 			words := float64(message.Blocks.Len())
 			start := max(sent[message.From], received[message.To])
 			if allPorts {
@@ -50,30 +80,35 @@ var models = []model.Model{
 	{Ts: 100, Tw: 3, Top: 1},
 }
 
+// inexact says how much less than the catalogue says a schedule may take, as a
+// factor, where that is a bound for some numbers of ranks or some roots.
+var inexact = map[string]float64{
+	"exscan recursive-doubling": 0.5,
+}
+
 // On an idle network without distances, what the catalogue says is what the
 // schedule takes: for every algorithm, number of ranks and root.
 //
 // SPEC G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
-func TestEverySchedulesCostIsExactlyThatOfTheCatalogue(t *testing.T) {
+func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 	everySchedule(t, sizes[1:], func(t *testing.T, s *sched.Schedule) {
 		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, s.Root, algo.VariantBytes, float64(s.Blocks))
 		if err != nil {
 			t.Fatal(err)
 		}
-		timeline, err := s.Timeline()
-		if err != nil {
-			t.Fatalf("%s: %v", describe(s), err)
-		}
-		var steps [][]sched.Message
-		for i := range timeline.Steps() {
-			steps = append(steps, timeline.Messages(i))
-		}
-		a, err := algo.Lookup(s.Collective, strings.Split(s.Algorithm, ",")[0])
+		name, _, _ := strings.Cut(s.Algorithm, ",")
+		a, err := algo.Lookup(s.Collective, name)
 		if err != nil {
 			t.Fatal(err)
 		}
+		least, ok := inexact[fmt.Sprintf("%v %s", s.Collective, name)]
+		if !ok {
+			least = 1
+		}
+		steps := moments(t, s)
 		for _, m := range models {
-			if got, want := play(s, steps, m, a.Restrictions.AllPort), m.Time(cost); math.Abs(got-want) > 1e-9*want {
+			got, want := play(s, steps, m, a.Restrictions.AllPort), m.Time(cost)
+			if got > want*(1+1e-9) || got < least*want*(1-1e-9) {
 				t.Errorf("%s takes %v under %+v, and the catalogue says %v", describe(s), got, m, want)
 			}
 		}

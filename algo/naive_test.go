@@ -231,7 +231,7 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 	for r := range all {
 		all[r] = r
 	}
-	made := make(map[int]string)
+	made := make(map[[2]int]string) // by block and number of ranks
 	for r, rank := range ranks {
 		if s.Collective == sched.Barrier && slices.Contains(rank.heard, false) {
 			return fmt.Errorf("rank %d leaves when it has not heard of all: %v", r, rank.heard)
@@ -263,6 +263,12 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 				}
 			case sched.AllReduce:
 				want = all
+			case sched.Scan:
+				want = all[:r+1]
+			case sched.ExScan:
+				if r > 0 {
+					want = all[:r]
+				}
 			case sched.AllToAll:
 				want, block = []int{owner}, r*perPart+b%perPart
 			case sched.Shift:
@@ -276,10 +282,13 @@ func promised(s *sched.Schedule, ranks []*naiveRank) error {
 				return fmt.Errorf("rank %d has a block %d of out, and should not", r, b)
 			case got == nil || got.block != block || !slices.Equal(got.ranks, want):
 				return fmt.Errorf("rank %d, block %d of out: got %v, want block %d of %v", r, b, got, block, want)
-			case s.Collective.Combines() && made[b] != "" && made[b] != got.made:
-				return fmt.Errorf("rank %d, block %d of out: made as %s, elsewhere as %s", r, b, got.made, made[b])
 			}
-			made[b] = got.made
+			if key := [2]int{b, len(want)}; s.Collective.Combines() {
+				if made[key] != "" && made[key] != got.made {
+					return fmt.Errorf("rank %d, block %d of out: made as %s, elsewhere as %s", r, b, got.made, made[key])
+				}
+				made[key] = got.made
+			}
 		}
 	}
 	return nil

@@ -23,19 +23,24 @@ var reduceLinear = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
 	build: func(c call) plan {
 		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
-			if rank != c.root {
-				b.Send(sched.In, whole(1), c.root)
-				return
-			}
-			b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
-			for r := rank - 1; r >= 0; r-- {
-				b.Recv(r, sched.Out, whole(1), sched.Left)
-				b.EndStep()
-			}
-			for r := rank + 1; r < c.p; r++ {
-				b.Recv(r, sched.Out, whole(1), sched.Right)
-				b.EndStep()
-			}
+			reduceOneByOne(b, c.p, c.root, rank)
 		}}
 	},
+}
+
+// reduceOneByOne combines block 0 of every In in the root's Out.
+func reduceOneByOne(b *sched.Builder, p, root, rank int) {
+	if rank != root {
+		b.Send(sched.In, whole(1), root)
+		return
+	}
+	b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
+	for r := rank - 1; r >= 0; r-- {
+		b.Recv(r, sched.Out, whole(1), sched.Left)
+		b.EndStep()
+	}
+	for r := rank + 1; r < p; r++ {
+		b.Recv(r, sched.Out, whole(1), sched.Right)
+		b.EndStep()
+	}
 }

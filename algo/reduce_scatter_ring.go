@@ -24,12 +24,14 @@ var reduceScatterRing = Algorithm{
 	cost:         func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
 	build: func(c call) plan {
 		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			scatterRound(b, c.p, rank)
+			scatterRound(b, c.p, rank, 0)
 		}}
 	},
 }
 
-func scatterRound(b *sched.Builder, p, rank int) {
+// scatterRound combines the p blocks from first on, each in the Out of the rank
+// that it belongs to.
+func scatterRound(b *sched.Builder, p, rank, first int) {
 	next, previous := (rank+1)%p, (rank-1+p)%p
 	held := sched.In
 	for step := 1; step < p; step++ {
@@ -37,12 +39,12 @@ func scatterRound(b *sched.Builder, p, rank int) {
 		if step == p-1 {
 			into = sched.Out
 		}
-		b.Send(held, one((rank-step+p)%p), next)
-		recvCombine(b, sched.In, into, one((rank-step-1+p)%p), previous, sched.Left)
+		b.Send(held, one(first+(rank-step+p)%p), next)
+		recvCombine(b, sched.In, into, one(first+(rank-step-1+p)%p), previous, sched.Left)
 		b.EndStep()
 		held = into
 	}
 	if p == 1 {
-		b.Copy(sched.In, one(0), sched.Out, 0, sched.Replace)
+		b.Copy(sched.In, one(first), sched.Out, first, sched.Replace)
 	}
 }

@@ -16,15 +16,15 @@ const VariantBytes = 1000
 func Variants(a Algorithm, p int) []string {
 	specs := []string{a.Name}
 	for i := range a.Params {
-		for _, v := range a.Params[i].others(p) {
+		for _, v := range a.Params[i].alternatives(p) {
 			specs = append(specs, fmt.Sprintf("%s,%s=%s", a.Name, a.Params[i].Key, v))
 		}
 	}
 	return specs
 }
 
-// others returns values to try p with.
-func (p *Param) others(ranks int) (values []string) {
+// alternatives returns values to try p with.
+func (p *Param) alternatives(ranks int) (values []string) {
 	if p.tries != nil {
 		return p.tries(ranks)
 	}

@@ -1,0 +1,51 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Each rank waits for the combination of all before it, which is its result,
+// and hands it to the next rank with its own to the right.
+//
+// Cost: (p − 1)(α + nβ) + (p − 2) nγ.
+//
+// All messages are between neighbours. Prefer it for two or three ranks;
+// recursive-doubling is as good there and better elsewhere.
+//
+// Grama et al., 4.3.
+var exscanLinear = Algorithm{
+	Collective: sched.ExScan,
+	Name:       "linear",
+	Formula:    "(p − 1)(α + nβ) + (p − 2) nγ",
+	Prefer:     "two or three ranks; a yardstick for the others",
+	cost: func(c call, n float64) model.Cost {
+		cost := moves(c.p-1, n)
+		cost.Combines = float64(max(0, c.p-2)) * n
+		return cost
+	},
+	build: func(c call) plan {
+		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+			held := sched.In
+			if rank > 0 {
+				b.Recv(rank-1, sched.Out, whole(1), sched.Replace)
+				b.EndStep()
+			}
+			if rank == c.p-1 {
+				return
+			}
+			if rank > 0 {
+				held = withOwn(b)
+			}
+			b.Send(held, whole(1), rank+1)
+		}}
+	},
+}
+
+// withOwn puts a rank's own to the right of what its Out holds, and returns
+// where the sum is. Out stays as it is.
+func withOwn(b *sched.Builder) sched.Buffer {
+	b.Copy(sched.Out, whole(1), sched.Scratch, 0, sched.Replace)
+	b.Copy(sched.In, whole(1), sched.Scratch, 0, sched.Right)
+	return sched.Scratch
+}

@@ -1,0 +1,52 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// As in the scan of that name, what comes from 1, 2, 4, … ranks before goes to
+// the left of what a rank holds, and the run of ranks that this stands for
+// doubles with every step. But the run ends before the rank itself. What the
+// rank hands on is what it holds with its own to the right.
+//
+// Cost, p a power of two: ⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ. Other p: up to two
+// nγ less.
+//
+// No way takes fewer steps. It combines twice per step; to shift all vectors by
+// one rank and scan them would combine once, for one step more. Prefer it
+// unless combining is dearer than starting and moving.
+//
+// Hillis, Steele, Data Parallel Algorithms, 1986; MPICH does the same on a
+// hypercube.
+var exscanRecursiveDoubling = Algorithm{
+	Collective: sched.ExScan,
+	Name:       "recursive-doubling",
+	Formula:    "⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ",
+	Prefer:     "always",
+	cost: func(c call, n float64) model.Cost {
+		cost := moves(ceilLog(c.p), n)
+		cost.Combines = float64(max(0, 2*ceilLog(c.p)-2)) * n
+		return cost
+	},
+	build: func(c call) plan {
+		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+			held := sched.In
+			for d := 1; d < c.p; d *= 2 {
+				if rank+d < c.p {
+					if d > 1 && d/2 <= rank { // more has come since
+						held = withOwn(b)
+					}
+					b.Send(held, whole(1), rank+d)
+				}
+				switch {
+				case d == 1 && rank > 0:
+					b.Recv(rank-1, sched.Out, whole(1), sched.Replace)
+				case d <= rank:
+					b.Recv(rank-d, sched.Out, whole(1), sched.Left)
+				}
+				b.EndStep()
+			}
+		}}
+	},
+}
