@@ -1,6 +1,7 @@
 package chorale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -145,13 +146,13 @@ func workOut[T any](c *Comm, r *request[T]) (*call, error) {
 	made := &call{key: r.callKey, counts: parts{slices.Clone(r.counts.in), slices.Clone(r.counts.out)}}
 	opName := ""
 	if r.collective.Combines() {
+		kernel := kernel.For(r.callKey.op, r.elem.Kind())
+		opName = cmp.Or(r.callKey.op.String(), "func")
 		switch {
-		case r.callKey.op != kernel.None:
-			made.combiner = newBuiltin(kernel.For(r.callKey.op, r.elem.Kind()))
-			opName = r.callKey.op.String()
+		case kernel != nil:
+			made.combiner = newBuiltin(kernel)
 		case r.custom:
 			made.combiner = newFunc[T]()
-			opName = "func"
 		default:
 			return nil, c.wrong(name, "the operation has no Combine function")
 		}

@@ -388,6 +388,11 @@ func TestBuiltInOperationsOfEveryType(t *testing.T) {
 			reduced(ctx, c, chorale.Sum, []complex128{complex(float64(r), 1)}, []complex128{10 + 5i}),
 			reduced(ctx, c, chorale.Prod, []complex64{1i}, []complex64{1i}),
 			reduced(ctx, c, chorale.Sum, []celsius{celsius(r)}, []celsius{10}),
+			reduced(ctx, c, chorale.LogicalAnd, []bool{r > 0, true}, []bool{false, true}),
+			reduced(ctx, c, chorale.LogicalOr, []bool{r == 3, false}, []bool{true, false}),
+			reduced(ctx, c, chorale.LogicalXor, []bool{r < 3, r < 2}, []bool{true, false}),
+			reduced(ctx, c, chorale.MinLoc, []chorale.Loc[float64]{{float64((r + 3) % 5), r}}, []chorale.Loc[float64]{{0, 2}}),
+			reduced(ctx, c, chorale.MaxLoc, []chorale.Loc[int8]{{int8(r / 2), r}, {7, 9 - r}}, []chorale.Loc[int8]{{2, 4}, {7, 5}}),
 		)
 	})
 }
@@ -413,6 +418,22 @@ func TestNaNWinsEveryMinAndMax(t *testing.T) {
 			}
 			if !math.IsNaN(dst[0]) || math.IsNaN(dst[1]) {
 				return fmt.Errorf("got %v, want NaN and a number", dst)
+			}
+		}
+		return nil
+	})
+}
+
+func TestNaNWinsWithTheLeastIndex(t *testing.T) {
+	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
+		v := []chorale.Loc[float64]{{[]float64{1, math.NaN(), 0, math.NaN(), 9}[c.Rank()], c.Rank()}}
+		for _, op := range []func() chorale.Op[chorale.Loc[float64]]{chorale.MinLoc[float64], chorale.MaxLoc[float64]} {
+			dst := make([]chorale.Loc[float64], 1)
+			if err := chorale.AllReduce(ctx, c, dst, v, op); err != nil {
+				return err
+			}
+			if !math.IsNaN(dst[0].Value) || dst[0].Index != 1 {
+				return fmt.Errorf("got %v, want NaN of rank 1", dst)
 			}
 		}
 		return nil

@@ -36,6 +36,8 @@ type Comm struct {
 	streams    [streamCount]*stream
 	started    int // how many calls were started
 	persistent int // how many were prepared
+
+	turns map[int]int // by tag, whose turn it is to be received from; under job.mu
 }
 
 // KeptCalls is the number of different calls that a communicator remembers.

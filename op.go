@@ -66,6 +66,48 @@ func Or[T Integer]() Op[T] { return Op[T]{Commutative: true, builtin: kernel.Or}
 // Xor takes the bits in which the operands differ.
 func Xor[T Integer]() Op[T] { return Op[T]{Commutative: true, builtin: kernel.Xor} }
 
+// LogicalAnd is whether both operands are true.
+func LogicalAnd[T ~bool]() Op[T] { return Op[T]{Commutative: true, builtin: kernel.LogicalAnd} }
+
+// LogicalOr is whether either operand is true.
+func LogicalOr[T ~bool]() Op[T] { return Op[T]{Commutative: true, builtin: kernel.LogicalOr} }
+
+// LogicalXor is whether just one operand is true.
+func LogicalXor[T ~bool]() Op[T] { return Op[T]{Commutative: true, builtin: kernel.LogicalXor} }
+
+// A Loc is a value together with where it was found: most often a rank, or an
+// index.
+type Loc[T Real] struct {
+	Value T
+	Index int
+}
+
+// MinLoc takes the operand with the lesser value, and of equal values the one
+// with the lesser index. A NaN is less than every number.
+func MinLoc[T Real]() Op[Loc[T]] {
+	return Op[Loc[T]]{Combine: minLoc[T], Commutative: true, builtin: kernel.MinLoc}
+}
+
+// MaxLoc takes the operand with the greater value, and of equal values the one
+// with the lesser index. A NaN is greater than every number.
+func MaxLoc[T Real]() Op[Loc[T]] {
+	return Op[Loc[T]]{Combine: maxLoc[T], Commutative: true, builtin: kernel.MaxLoc}
+}
+
+func minLoc[T Real](a, b Loc[T]) Loc[T] { return pick(a, b, b.Value < a.Value) }
+func maxLoc[T Real](a, b Loc[T]) Loc[T] { return pick(a, b, b.Value > a.Value) }
+
+// pick returns b if it is better than a by its value, else a; of two NaN, or
+// of two equal values, the one with the lesser index.
+func pick[T Real](a, b Loc[T], better bool) Loc[T] {
+	nanA, nanB := a.Value != a.Value, b.Value != b.Value
+	alike := nanA == nanB && (nanA || a.Value == b.Value)
+	if better || nanB && !nanA || alike && b.Index < a.Index {
+		return b
+	}
+	return a
+}
+
 // A combiner is an operation as the executor wants it, on bytes.
 type combiner interface {
 	op() exec.Op

@@ -23,9 +23,14 @@ const (
 	And
 	Or
 	Xor
+	LogicalAnd
+	LogicalOr
+	LogicalXor
+	MinLoc // of values with an index: these have no kernel
+	MaxLoc
 )
 
-var names = [...]string{"", "sum", "prod", "min", "max", "and", "or", "xor"}
+var names = [...]string{"", "sum", "prod", "min", "max", "and", "or", "xor", "logical and", "logical or", "logical xor", "minloc", "maxloc"}
 
 func (o Op) String() string {
 	if int(o) < len(names) {
@@ -74,6 +79,21 @@ func For(op Op, kind reflect.Kind) Func {
 		return number[complex64](op)
 	case reflect.Complex128:
 		return number[complex128](op)
+	case reflect.Bool:
+		return logical(op)
+	}
+	return nil
+}
+
+// logical works on the bytes of booleans, which are 0 or 1.
+func logical(op Op) Func {
+	switch op {
+	case LogicalAnd:
+		return and[uint8]
+	case LogicalOr:
+		return or[uint8]
+	case LogicalXor:
+		return xor[uint8]
 	}
 	return nil
 }

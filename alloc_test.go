@@ -1,0 +1,133 @@
+package chorale_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale"
+)
+
+// steadily measures what a call allocates on all ranks together, once it is
+// known.
+func steadily(t *testing.T, p int, call func(ctx context.Context, c *chorale.Comm) error) float64 {
+	t.Helper()
+	const runs = 100
+	var allocations float64
+	onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+		repeat := func(n int) error {
+			for range n {
+				if err := call(ctx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		if err := repeat(10); err != nil {
+			return err
+		}
+		if c.Rank() > 0 {
+			return repeat(runs + 1) // AllocsPerRun warms up with a run of its own
+		}
+		var err error
+		allocations = testing.AllocsPerRun(runs, func() {
+			if err == nil {
+				err = call(ctx, c)
+			}
+		})
+		return err
+	})
+	return allocations
+}
+
+func TestACallThatIsKnownAllocatesNothing(t *testing.T) {
+	const n = 1000
+	uneven := []int{1, 2, 3}
+	for name, call := range map[string]func(ctx context.Context, c *chorale.Comm, buf []float64) error{
+		"Bcast": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.Bcast(ctx, c, buf[:n], 1)
+		},
+		"Reduce": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.Reduce(ctx, c, buf[:n], buf[n:2*n], chorale.Sum, 1)
+		},
+		"AllReduce in place": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllReduce(ctx, c, buf[:n], buf[:n], chorale.Max)
+		},
+		"AllReduce by recursive halving": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllReduce(ctx, c, buf[:n], buf[n:2*n], chorale.Sum, chorale.WithAlgorithm("recursive-halving"))
+		},
+		"AllReduceFunc": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllReduceFunc(ctx, c, buf[:n], buf[n:2*n], chorale.Op[float64]{Combine: average})
+		},
+		"Gather": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.Gather(ctx, c, buf[:3*n], buf[3*n:4*n], 1)
+		},
+		"AllGather": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllGather(ctx, c, buf[:3*n], buf[3*n:4*n])
+		},
+		"AllGatherV": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllGatherV(ctx, c, buf[:6], buf[6:6+uneven[c.Rank()]], uneven)
+		},
+		"ReduceScatter": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.ReduceScatter(ctx, c, buf[3*n:4*n], buf[:3*n], chorale.Sum)
+		},
+		"AllToAll": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllToAll(ctx, c, buf[:3*n], buf[3*n:])
+		},
+		"Scan": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.Scan(ctx, c, buf[:n], buf[:n], chorale.Min)
+		},
+		"Barrier": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.Barrier(ctx, c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bufs := [3][]float64{make([]float64, 6*n), make([]float64, 6*n), make([]float64, 6*n)}
+			if got := steadily(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+				return call(ctx, c, bufs[c.Rank()])
+			}); got != 0 {
+				t.Errorf("%v allocations on 3 ranks, want 0", got)
+			}
+		})
+	}
+}
+
+func average(a, b float64) float64 { return (a + b) / 2 }
+
+func TestStartingAPreparedCallAllocatesNothing(t *testing.T) {
+	var prepared [2]*chorale.Persistent
+	var buf [2][]float64
+	if got := steadily(t, 2, func(ctx context.Context, c *chorale.Comm) (err error) {
+		p := &prepared[c.Rank()]
+		if *p == nil {
+			buf[c.Rank()] = make([]float64, 8)
+			if *p, err = chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduce(ctx, c, buf[c.Rank()], buf[c.Rank()], chorale.Sum)
+			}); err != nil {
+				return err
+			}
+		}
+		(*p).Start(ctx)
+		return (*p).Wait()
+	}); got != 0 {
+		t.Errorf("%v allocations on 2 ranks, want 0", got)
+	}
+	for _, p := range prepared {
+		p.Free()
+	}
+}
+
+func TestKeptCallsAreBounded(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		for n := range 2 * chorale.KeptCalls {
+			v := make([]int, n)
+			if err := chorale.AllReduce(ctx, c, v, v, chorale.Sum); err != nil {
+				return fmt.Errorf("%d elements: %w", n, err)
+			}
+		}
+		if got := chorale.Kept(c); got != chorale.KeptCalls {
+			return fmt.Errorf("%d calls are kept, want %d", got, chorale.KeptCalls)
+		}
+		return nil
+	})
+}

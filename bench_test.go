@@ -1,0 +1,148 @@
+package chorale_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale"
+)
+
+// benchmark runs call b.N times on p ranks.
+func benchmark(b *testing.B, p int, call func(ctx context.Context, c *chorale.Comm) error) {
+	b.Helper()
+	b.ReportAllocs()
+	err := chorale.Run(b.Context(), p, func(ctx context.Context, c *chorale.Comm) error {
+		for range 10 { // the first calls work out what the others use
+			if err := call(ctx, c); err != nil {
+				return err
+			}
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			b.ResetTimer()
+		}
+		for range b.N {
+			if err := call(ctx, c); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			b.StopTimer()
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkAllReduce8Bytes(b *testing.B) {
+	for _, p := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			src, dst := make([][1]float64, p), make([][1]float64, p)
+			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduce(ctx, c, dst[c.Rank()][:], src[c.Rank()][:], chorale.Sum, chorale.WithAlgorithm("recursive-doubling"))
+			})
+		})
+	}
+}
+
+// BenchmarkCopy1MiB is what BenchmarkBcast1MiB is measured against.
+func BenchmarkCopy1MiB(b *testing.B) {
+	src, dst := make([]byte, 1<<20), make([]byte, 1<<20)
+	b.SetBytes(1 << 20)
+	for b.Loop() {
+		copy(dst, src)
+	}
+}
+
+func BenchmarkBcast1MiB(b *testing.B) {
+	for _, p := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			bufs := make([][]byte, p)
+			for i := range bufs {
+				bufs[i] = make([]byte, 1<<20)
+			}
+			b.SetBytes(1 << 20)
+			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.Bcast(ctx, c, bufs[c.Rank()], 0)
+			})
+		})
+	}
+}
+
+func BenchmarkAllReduce1MiB(b *testing.B) {
+	for _, p := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			bufs := make([][]float32, p)
+			for i := range bufs {
+				bufs[i] = make([]float32, 1<<18)
+			}
+			b.SetBytes(1 << 20)
+			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduce(ctx, c, bufs[c.Rank()], bufs[c.Rank()], chorale.Sum)
+			})
+		})
+	}
+}
+
+// BenchmarkTenThousandRanks makes a job of 10,000 goroutines that does one
+// allreduce and ends.
+func BenchmarkTenThousandRanks(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := chorale.Run(b.Context(), 10000, sumOfRanks); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func sumOfRanks(ctx context.Context, c *chorale.Comm) error {
+	sum := []int{c.Rank()}
+	if err := chorale.AllReduce(ctx, c, sum, sum, chorale.Sum, chorale.WithAlgorithm("recursive-doubling")); err != nil {
+		return err
+	}
+	if want := c.Size() * (c.Size() - 1) / 2; sum[0] != want {
+		return fmt.Errorf("sum %d, want %d", sum[0], want)
+	}
+	return nil
+}
+
+func TestTenThousandRanksAddUp(t *testing.T) { onRanks(t, 10000, sumOfRanks) }
+
+// BenchmarkOverlap computes while a started allreduce of 1 MiB is under way;
+// compare it with the two done one after the other.
+func BenchmarkOverlap(b *testing.B) {
+	for _, started := range []bool{false, true} {
+		b.Run(fmt.Sprintf("started=%v", started), func(b *testing.B) {
+			const p = 2
+			bufs, work := make([][]float32, p), make([][]float32, p)
+			for i := range bufs {
+				bufs[i], work[i] = make([]float32, 1<<18), make([]float32, 1<<14)
+			}
+			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+				reduce := func(ctx context.Context, c *chorale.Comm) error {
+					return chorale.AllReduce(ctx, c, bufs[c.Rank()], bufs[c.Rank()], chorale.Sum)
+				}
+				if !started {
+					compute(work[c.Rank()])
+					return reduce(ctx, c)
+				}
+				r := chorale.Start(ctx, c, reduce)
+				compute(work[c.Rank()])
+				return r.Wait()
+			})
+		})
+	}
+}
+
+func compute(v []float32) {
+	for range 20 {
+		for i := range v {
+			v[i] = v[i]*0.5 + 1
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package chorale_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale"
+)
+
+func TestMessagesArePickedBySenderAndTag(t *testing.T) {
+	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() > 0 {
+			for tag := range 3 {
+				if err := chorale.Send(ctx, c, vector(10*c.Rank()+tag, 4), 0, tag); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for _, from := range []int{2, 1} {
+			for _, tag := range []int{1, 2, 0} {
+				dst := make([]int64, 6)
+				s, err := chorale.Recv(ctx, c, dst, from, tag)
+				if err != nil {
+					return err
+				}
+				if want := (chorale.Status{From: from, Tag: tag, Count: 4}); s != want {
+					return fmt.Errorf("status %+v, want %+v", s, want)
+				}
+				if err := same(c, "message", dst[:4], vector(10*from+tag, 4)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestAnySourceAndInTurn(t *testing.T) {
+	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
+		const rounds = 4
+		if c.Rank() != 2 {
+			for i := range rounds {
+				if err := chorale.Send(ctx, c, []int{c.Rank(), i}, 2, 7); err != nil {
+					return err
+				}
+				if err := chorale.Send(ctx, c, []int{c.Rank(), i}, 2, 8); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		var got [2]int
+		next := make(map[int]int)
+		for range 4 * rounds {
+			s, err := chorale.Recv(ctx, c, got[:], chorale.AnyRank, 7)
+			if err != nil {
+				return err
+			}
+			if got[0] != s.From || got[1] != next[s.From] {
+				return fmt.Errorf("message %v from rank %d, want number %d", got, s.From, next[s.From])
+			}
+			next[s.From]++
+		}
+		for i := range rounds {
+			for _, from := range []int{0, 1, 3, 4} {
+				s, err := chorale.Recv(ctx, c, got[:], chorale.InTurn, 8)
+				if err != nil {
+					return err
+				}
+				if s.From != from || got != [2]int{from, i} {
+					return fmt.Errorf("message %v from rank %d, want number %d from rank %d", got, s.From, i, from)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func TestLongMessagesGoRoundARing(t *testing.T) {
+	for _, p := range []int{1, 2, 5} {
+		for _, n := range []int{0, 1, 1000, 1 << 17} {
+			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+				dst := make([]int64, n)
+				right, left := (c.Rank()+1)%p, (c.Rank()+p-1)%p
+				if _, err := chorale.SendRecv(ctx, c, dst, left, vector(c.Rank(), n), right, 0); err != nil {
+					return err
+				}
+				return same(c, "dst", dst, vector(left, n))
+			})
+		}
+	}
+}
+
+func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			return chorale.Send(ctx, c, make([]float32, 9), 0, 3)
+		}
+		s, err := chorale.Probe[float32](ctx, c, chorale.AnyRank, chorale.AnyTag)
+		if err != nil {
+			return err
+		}
+		if want := (chorale.Status{From: 1, Tag: 3, Count: 9}); s != want {
+			return fmt.Errorf("status %+v, want %+v", s, want)
+		}
+		if _, found, err := chorale.TryProbe[float32](ctx, c, 1, 4); found || err != nil {
+			return fmt.Errorf("found a message with tag 4, %v", err)
+		}
+		// Too short a place, and another type: the message stays.
+		if _, err := chorale.Recv(ctx, c, make([]float32, 8), 1, 3); err == nil {
+			return errors.New("9 elements went into 8")
+		}
+		if _, err := chorale.Recv(ctx, c, make([]int32, 9), 1, 3); err == nil {
+			return errors.New("float32 went into int32")
+		}
+		_, err = chorale.Recv(ctx, c, make([]float32, s.Count), s.From, s.Tag)
+		return err
+	})
+}
+
+func TestMessagesStayInTheirCommunicator(t *testing.T) {
+	onRanks(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+		sub, err := c.Split(ctx, c.Rank()/2, -c.Rank()) // 1, 0 and 3, 2
+		if err != nil {
+			return err
+		}
+		peer := 1 - sub.Rank()
+		out, in := []int{c.Rank()}, []int{-1}
+		send := chorale.StartSend(ctx, sub, out, peer, 0)
+		recv := chorale.StartRecv(ctx, sub, in, chorale.AnyRank, 0)
+		if err := chorale.WaitAll(send, recv.Request); err != nil {
+			return err
+		}
+		if s := recv.Status(); s.From != peer || in[0] != c.Rank()^1 {
+			return fmt.Errorf("got %v from rank %d, want %v from rank %d", in, s.From, c.Rank()^1, peer)
+		}
+		return nil
+	})
+}
+
+func TestWrongMessagesAreNamed(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		_, anyTag := chorale.Recv(ctx, c, []int{0}, 2, 0)
+		for _, err := range []error{
+			anyTag,
+			chorale.Send(ctx, c, []int{0}, chorale.AnyRank, 0),
+			chorale.Send(ctx, c, []int{0}, 0, -1),
+			chorale.Send(ctx, c, []string{""}, 0, 0),
+		} {
+			if !errors.Is(err, chorale.ErrArgument) {
+				return fmt.Errorf("got %v", err)
+			}
+		}
+		return nil
+	})
+}
