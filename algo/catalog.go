@@ -13,13 +13,17 @@ import (
 var catalog = []*Algorithm{
 	&bcastLinear,
 	&bcastBinomial,
+	&bcastKnomial,
+	&bcastChain,
 	&bcastBinaryTree,
 	&bcastMesh,
 	&bcastScatterAllgather,
 
 	&reduceLinear,
 	&reduceBinomial,
+	&reduceKnomial,
 	&reduceTree,
+	&reduceChain,
 	&reduceMesh,
 	&reduceReduceScatterGather,
 

@@ -168,11 +168,10 @@ func (c call) pieces(segment int) int {
 	return (c.bytes-1)/segment + 1
 }
 
-// segmentParam is for algorithms that cut the vector in pieces and let
-// these follow each other.
+// segmentParam is for algorithms that cut the vector in pieces.
 var segmentParam = Param{
 	Key: "segment", Default: "0", Values: "bytes, as in 8K",
-	Doc:   "how large the pieces are that follow each other; 0 keeps the vector whole",
+	Doc:   "how large the pieces are, one after another; 0 keeps the vector whole",
 	parse: parseBytes,
 	check: func(c call, v value) error {
 		if n := c.pieces(v.number); n > maxPieces {
@@ -180,5 +179,34 @@ var segmentParam = Param{
 		}
 		return nil
 	},
-	tries: func(int) []string { return []string{"500", "256"} }, // 2 pieces, and 4
+	tries: func(int) []string { return []string{"500", "334"} }, // 2 pieces, and 3
+}
+
+// bestSegment is for algorithms where pieces follow each other: one arrives
+// when fill(p) others are on their way. Its default makes the sum of start-ups
+// and words the least.
+func bestSegment(fill func(p int) float64) Param {
+	p := segmentParam
+	p.Default = ""
+	p.Doc += "; if not given, chosen as if a start-up took as long as 8K bytes"
+	p.choose = func(c call) value {
+		if k := c.bestPieces(fill(c.p)); k > 1 {
+			return bytesOf((c.bytes-1)/k + 1)
+		}
+		return bytesOf(0)
+	}
+	p.tries = func(int) []string { return []string{"0", "500", "200"} } // 1 piece, 2, and 5
+	return p
+}
+
+// startupBytes is how many bytes move in the time that a message takes to start,
+// where a number of pieces is to be chosen. It is of the right order for shared
+// memory and for Ethernet alike.
+const startupBytes = 8 << 10
+
+// bestPieces returns in how many pieces of n/k bytes to cut the vector if they
+// take (fill + k) messages one after another: k = √(fill nβ/α).
+func (c call) bestPieces(fill float64) int {
+	k := math.Sqrt(max(0, fill) * float64(c.bytes) / startupBytes)
+	return max(1, min(int(math.Round(k)), c.bytes, maxPieces))
 }
