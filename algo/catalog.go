@@ -33,12 +33,16 @@ var catalog = []*Algorithm{
 	&gatherLinear,
 	&gatherBinomial,
 
+	&allgatherLinear,
 	&allgatherRing,
 	&allgatherRecursiveDoubling,
+	&allgatherDirect,
 
+	&reduceScatterPairwise,
 	&reduceScatterRecursiveHalving,
 	&reduceScatterRecursiveDoubling,
 	&reduceScatterRing,
+	&reduceScatterDirect,
 
 	&allreduceLinear,
 	&allreduceTree,
@@ -61,6 +65,11 @@ var catalog = []*Algorithm{
 	&barrierButterfly,
 	&barrierDissemination,
 	&barrierDoubleRing,
+
+	&alltoallLinear,
+	&alltoallPairwise,
+	&alltoallEcube,
+	&alltoallDirect,
 
 	&shiftDirect,
 	&shiftRing,

@@ -164,6 +164,7 @@ func with(s *sched.Schedule, rank int, program sched.Program) *sched.Schedule {
 // breaks them may still come out right when it is played with lists.
 var form = []string{
 	"may differ in length", // blocks land where others belong
+	"by a way round",       // or come through a third rank
 	"overlaps itself",
 	"to itself",
 	"writes in",

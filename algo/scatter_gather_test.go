@@ -19,12 +19,17 @@ func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 		{"binomial", 1, 0, ""},
 	})
 	expectMessages(t, sched.AllGather, []messageCase{
+		{"linear", 3, 0, "1→0; 2→0; 0→1; 0→2"},
+		{"direct", 3, 0, "0↔1 0↔2 1↔2"},
 		{"ring", 4, 0, "0→1 1→2 2→3 3→0; 0→1 1→2 2→3 3→0; 0→1 1→2 2→3 3→0"},
 		{"recursive-doubling", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
 		{"recursive-doubling", 6, 0, "1→0 3→2 4↔5; 0↔2; 0↔4 2↔5; 0→1 2→3"},
 	})
 	expectMessages(t, sched.ReduceScatter, []messageCase{
 		{"ring", 3, 0, "0→1 1→2 2→0; 0→1 1→2 2→0"},
+		// A last step without messages joins what was below with what was above.
+		{"pairwise", 3, 0, "0→1 1→2 2→0; 0→2 1→0 2→1; "},
+		{"direct", 3, 0, "0↔1 0↔2 1↔2; "},
 		{"recursive-halving", 8, 0, "0↔4 1↔5 2↔6 3↔7; 0↔2 1↔3 4↔6 5↔7; 0↔1 2↔3 4↔5 6↔7"},
 		{"recursive-halving", 3, 0, "1→0; 0↔2; 0→1"},
 		{"recursive-doubling", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
