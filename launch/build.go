@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -64,8 +65,8 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	}
 	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
 	cmd.Dir = dir
-	cmd.Env = append(j.cfg.Env, "GOTMPDIR="+work, tokenVariable(j.token)) // what go build makes on the way goes with the rest
-	cmd.Args[0] = "go build"
+	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.token)) // what is made on the way goes with the rest
+	cmd.Args[0] = "go build " + dir
 	p := &process{rank: -1, cmd: cmd}
 	if err := j.start(p, "", false); err != nil {
 		return "", err

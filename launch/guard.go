@@ -60,12 +60,15 @@ func (d *debris) take(n note) {
 	}
 }
 
-// clear removes it. It tries for a few seconds at most.
+// clearTime is how long a guard tries to remove what is left.
+const clearTime = 3 * time.Second
+
+// clear removes it.
 func (d *debris) clear() {
 	for pid := range d.groups {
 		killGroup(pid)
 	}
-	deadline := time.Now().Add(3 * time.Second)
+	deadline := time.Now().Add(clearTime)
 	// A process may start another while the search goes on, and a process that
 	// is killed may write on for a moment.
 	for sweep(d.token) > 0 && time.Now().Before(deadline) {
@@ -126,10 +129,14 @@ func (g *guard) note(n note) {
 }
 
 // close has the guard remove what is left, and returns when it is done. Where
-// there is no guard, or it has been killed, the launcher does it itself.
+// there is no guard, or it is killed or stopped, the launcher does it itself.
 func (g *guard) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.cmd != nil {
 		g.pipe.Close()
+		stop := time.AfterFunc(2*clearTime, func() { g.cmd.Process.Kill() })
+		defer stop.Stop()
 		if g.cmd.Wait() == nil {
 			return
 		}

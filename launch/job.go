@@ -66,7 +66,8 @@ func (j *job) close() {
 	j.guard.close()
 }
 
-// report tells the user what goes on, if he wants to know.
+// report tells the user what goes on, if he wants to know. It waits while the
+// output is stuck, so the supervisor does not call it.
 func (j *job) report(format string, args ...any) {
 	if j.cfg.Verbose {
 		fmt.Fprintf(j.err, "chorale: "+format+"\n", args...)
@@ -176,6 +177,7 @@ func (j *job) watch(p *process) {
 		blames = j.control.blame(p.rank)
 	}
 	j.happened(event{p: p, state: state, blames: blames})
+	j.report("%v %s", p, ended(state))
 	p.finish()
 	j.guard.note(note{Ended: p.cmd.Process.Pid})
 	j.happened(event{p: p, finished: true})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,14 +65,17 @@ func TestWhatARankHasSentArrivesAfterItsEnd(t *testing.T) {
 }
 
 // shell is the configuration of a job whose ranks are shells.
-func shell(script string) Config {
+func shell(t *testing.T, script string) Config {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
 	return Config{Size: 2, Program: "sh", Args: []string{"-c", script}, Guard: []string{"guard"}}
 }
 
 func TestTheEndOfTheContextEndsTheJob(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
-	cfg := shell("echo ready; sleep 1000")
+	cfg := shell(t, "echo ready; sleep 1000")
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
 		cancel(why)
 		return len(p), nil
@@ -89,7 +93,7 @@ func TestTheSecondInterruptDoesNotWaitForAnOutputThatIsStuck(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	stuck := make(chan struct{})
 	defer close(stuck)
-	cfg := shell("trap '' INT; echo ready; while :; do sleep 1; done")
+	cfg := shell(t, "trap '' INT; echo ready; while :; do sleep 1; done")
 	cfg.Signals, cfg.Grace = signals, time.Hour
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
 		signals <- syscall.SIGINT
@@ -106,7 +110,7 @@ func TestTheSecondInterruptDoesNotWaitForAnOutputThatIsStuck(t *testing.T) {
 
 func TestAnInterruptThatComesTwiceAtOnceIsOne(t *testing.T) {
 	signals := make(chan os.Signal, 2)
-	cfg := shell("trap 'kill $!; sleep 0.2; echo in good order; exit 0' INT; sleep 1000 & echo ready; wait")
+	cfg := shell(t, "trap 'kill $!; sleep 0.2; echo in good order; exit 0' INT; sleep 1000 & echo ready; wait")
 	cfg.Size, cfg.Signals = 1, signals
 	var out strings.Builder
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {

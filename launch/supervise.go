@@ -49,10 +49,9 @@ func (j *job) supervise(ctx context.Context, procs []*process, cause error) erro
 		case e := <-j.events:
 			if e.finished {
 				unfinished--
-				break
+			} else {
+				s.ended(e)
 			}
-			j.report("%v %s", e.p, ended(e.state))
-			s.ended(e)
 		case sig := <-j.cfg.Signals:
 			s.signal(sig)
 		case err := <-j.broken:

@@ -45,6 +45,7 @@ func TestCommand(t *testing.T) {
 			env.Setenv("GOCACHE", cache[0])
 			env.Setenv("GOMODCACHE", cache[1])
 			env.Setenv("REPOSITORY", repository)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -77,7 +78,7 @@ func during(ts *testscript.TestScript, neg bool, args []string) {
 	cmd := exec.Command(path, args[5:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
-	for _, name := range []string{"WORK", "TMPDIR", "HOME", "GOCACHE", "GOMODCACHE", "GOFLAGS"} {
+	for _, name := range []string{"WORK", "TMPDIR", "HOME", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GORACE"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
