@@ -157,6 +157,18 @@ func entries(list string) []string {
 	return all
 }
 
+// Schedule returns what a call would carry out: the schedule of a collective by
+// an algorithm, which may have parameters, among p ranks. Bytes is the size of
+// the whole vector, by which some algorithms choose parameters; 0 if it does not
+// matter.
+func Schedule(collective, algorithm string, p, root, bytes int) (*sched.Schedule, error) {
+	c, err := sched.ParseCollective(collective)
+	if err != nil {
+		return nil, err
+	}
+	return algo.New(c, algorithm, p, root, bytes)
+}
+
 // Algorithms returns the names of the algorithms of a collective, as in
 // "allreduce"; none if there is no such collective.
 func Algorithms(collective string) []string {

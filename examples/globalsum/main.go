@@ -4,7 +4,8 @@
 //	chorale run -n 7 ./examples/globalsum
 //	chorale run -n 7 ./examples/globalsum -algorithm recursive-doubling
 //
-// It uses Reduce and AllReduce, and counts steps and messages with WithStats.
+// It uses Reduce and AllReduce. WithStats counts the messages, and the schedule
+// tells the steps.
 package main
 
 import (
@@ -60,12 +61,11 @@ func onRankZero(ctx context.Context, c *chorale.Comm, algorithm string) error {
 		chorale.WithAlgorithm(algorithm), chorale.WithStats(&stats)); err != nil {
 		return err
 	}
-	steps, messages, err := count(ctx, c, stats)
-	if err != nil || c.Rank() != 0 {
-		return err
+	took, err := count(ctx, c, "reduce", algorithm, stats)
+	if err == nil && c.Rank() == 0 {
+		fmt.Printf("reduce %s: sum %d on rank 0, in %s\n", algorithm, sum[0], took)
 	}
-	fmt.Printf("reduce %s: sum %d on rank 0, in %d steps and %d messages\n", algorithm, sum[0], steps, messages)
-	return nil
+	return err
 }
 
 func onEveryRank(ctx context.Context, c *chorale.Comm, algorithm string) error {
@@ -75,24 +75,29 @@ func onEveryRank(ctx context.Context, c *chorale.Comm, algorithm string) error {
 		chorale.WithAlgorithm(algorithm), chorale.WithStats(&stats)); err != nil {
 		return err
 	}
-	steps, messages, err := count(ctx, c, stats)
-	if err != nil {
-		return err
-	}
-	if c.Rank() == 0 {
-		fmt.Printf("allreduce %s: sum %d on rank 0, in %d steps and %d messages\n", algorithm, sum[0], steps, messages)
-	} else {
+	took, err := count(ctx, c, "allreduce", algorithm, stats)
+	if err == nil && c.Rank() == 0 {
+		fmt.Printf("allreduce %s: sum %d on rank 0, in %s\n", algorithm, sum[0], took)
+	} else if err == nil {
 		fmt.Printf("allreduce %s: sum %d on rank %d\n", algorithm, sum[0], c.Rank())
 	}
-	return nil
+	return err
 }
 
-// count adds up all ranks' messages, and takes the steps of the busiest rank.
-func count(ctx context.Context, c *chorale.Comm, stats chorale.Stats) (steps, messages int, err error) {
-	most, total := []int{stats.Steps}, []int{stats.Messages}
-	if err := chorale.Reduce(ctx, c, most, most, chorale.Max, 0); err != nil {
-		return 0, 0, err
+// count says, on rank 0, how many steps the schedule has, and how many messages
+// all ranks together have sent.
+func count(ctx context.Context, c *chorale.Comm, collective, algorithm string, stats chorale.Stats) (string, error) {
+	sent := []int{stats.Messages}
+	if err := chorale.Reduce(ctx, c, sent, sent, chorale.Sum, 0); err != nil || c.Rank() != 0 {
+		return "", err
 	}
-	err = chorale.Reduce(ctx, c, total, total, chorale.Sum, 0)
-	return most[0], total[0], err
+	s, err := chorale.Schedule(collective, algorithm, c.Size(), 0, 8)
+	if err != nil {
+		return "", err
+	}
+	timeline, err := s.Timeline()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d steps and %d messages", timeline.Steps(), sent[0]), nil
 }
