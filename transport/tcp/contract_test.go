@@ -25,3 +25,7 @@ func start(poller func([]*link) (poller, error)) transporttest.Start {
 func TestTheContractIsKept(t *testing.T) {
 	transporttest.Run(t, start(newPoller))
 }
+
+func TestPumpsKeepTheContractToo(t *testing.T) {
+	transporttest.Run(t, start(newPumps))
+}

@@ -48,12 +48,13 @@ type Config struct {
 
 // An Endpoint is one rank's attachment to a job.
 type Endpoint struct {
-	cfg    Config
-	spins  bool
-	ctx    context.Context // of the goroutines that connect
-	cancel context.CancelFunc
-	others sync.WaitGroup // those goroutines, and the one that drains
-	close  sync.Once
+	cfg     Config
+	crowded bool            // this machine has fewer cores than ranks
+	procs   int             // threads that this process has for its goroutines
+	ctx     context.Context // of the goroutines that connect
+	cancel  context.CancelFunc
+	others  sync.WaitGroup // those goroutines, and the one that drains
+	close   sync.Once
 
 	entering atomic.Int32 // goroutines that want mu
 
@@ -72,10 +73,15 @@ type Endpoint struct {
 	moved    int    // reads and writes that did something
 	driven   bool   // somebody drives
 	asleep   bool   // and has given the lock away while waiting
+	forever  bool   // which no clock ends
 	listens  bool   // to all links, not only to busy ones
 	poll     poller
 	watching []*link // those that the driver waits for
 }
+
+// alive counts the endpoints of this process: each may spin if it is alone, or
+// if all have a thread.
+var alive atomic.Int32
 
 // New makes the endpoint of one rank. It connects to nobody yet.
 func New(cfg Config) (*Endpoint, error) {
@@ -98,7 +104,11 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 	if local == 0 {
 		local = cfg.Size
 	}
-	e := &Endpoint{cfg: cfg, spins: local <= runtime.NumCPU(), links: links, poll: poll}
+	e := &Endpoint{
+		cfg: cfg, links: links, poll: poll,
+		crowded: local > runtime.NumCPU(), procs: runtime.GOMAXPROCS(0),
+	}
+	alive.Add(1)
 	e.left.L = &e.mu
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	if cfg.Listener != nil {
@@ -153,14 +163,14 @@ func (e *Endpoint) Lost(rank int, reason string) {
 const closeTimeout = time.Second
 
 // Close leaves the job: its peers are told, and Exchanges in progress return
-// [transport.ErrClosed]. Close takes no longer than a second, also when a peer
-// hangs.
+// [transport.ErrClosed]. It takes about a second at most, also when a peer hangs.
 func (e *Endpoint) Close() error {
 	e.close.Do(e.shut)
 	return nil
 }
 
 func (e *Endpoint) shut() {
+	deadline := time.Now().Add(closeTimeout)
 	e.lock()
 	e.closed = true
 	if e.cfg.Listener != nil {
@@ -188,13 +198,13 @@ func (e *Endpoint) shut() {
 
 	e.cancel()
 	e.others.Wait()
-	deadline := time.Now().Add(closeTimeout)
 	for _, l := range e.links {
 		if l != nil && l.stream != nil {
 			l.stream.close(deadline)
 		}
 	}
 	e.poll.close()
+	alive.Add(-1)
 }
 
 // lock takes the lock, and keeps a driver that spins from keeping it long.

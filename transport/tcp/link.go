@@ -83,7 +83,7 @@ func (e *Endpoint) dialled(rank int) *link {
 
 // attach brings the link up.
 func (l *link) attach(s stream) {
-	l.phase, l.stream = up, s
+	l.phase, l.stream, l.heard = up, s, true
 	close(l.opened)
 	l.makeBuffers()
 	e := l.e

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -154,6 +155,10 @@ func (p *sockets) arm(s *socket, want events) error {
 	return nil
 }
 
+func (p *sockets) spins() bool { return true }
+
+func (p *sockets) yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 func (p *sockets) wake() {
 	one := [8]byte{1} // eight bytes of either order count as more than nothing
 	unix.Write(p.bell, one[:])
@@ -197,9 +202,9 @@ func (s *socket) write(head, body []byte) (n int, err error) {
 	for {
 		switch {
 		case len(body) == 0:
-			n, err = unix.Write(s.fd, head)
+			n, err = write(s.fd, head)
 		case len(head) == 0:
-			n, err = unix.Write(s.fd, body)
+			n, err = write(s.fd, body)
 		default:
 			s.iov = [2][]byte{head, body}
 			n, err = unix.Writev(s.fd, s.iov[:])
@@ -219,7 +224,31 @@ func (s *socket) write(head, body []byte) (n int, err error) {
 	}
 }
 
-func read(fd int, p []byte) (int, error) { return unix.Read(fd, p) }
+// read and write do not tell the Go scheduler of a call that is short, and
+// cannot block: that takes longer than an empty read.
+const short = 64 << 10
+
+func read(fd int, p []byte) (int, error) {
+	if len(p) > short {
+		return unix.Read(fd, p)
+	}
+	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}
+
+func write(fd int, p []byte) (int, error) {
+	if len(p) > short {
+		return unix.Write(fd, p)
+	}
+	n, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
+}
 
 // close waits for bytes that have not left yet, as long as it may, and throws
 // away what comes meanwhile: to close over unread bytes, or to receive more

@@ -29,6 +29,7 @@ type receiver struct {
 	split      []byte // the beginning of an element that came in parts
 
 	blocked bool // the message at in[lo] waits until somebody expects it
+	heard   bool // something has come since this was last looked at
 	drops   bool // messages that nobody expects are thrown away
 }
 
@@ -102,6 +103,7 @@ func (l *link) receive() {
 			return
 		}
 		l.e.moved++
+		l.heard = true
 		switch {
 		case !direct:
 			l.hi += n

@@ -105,11 +105,16 @@ func (l *link) frameDone() {
 	}
 }
 
-// ask tells the peer in which call this rank waits for it. Ranks that only wait
-// for each other learn so that they have called different things.
+// ask tells a peer that has said nothing for a while in which call this rank
+// waits for it. Ranks that only wait for each other learn so that they have
+// called different things.
 func (l *link) ask() {
-	for i := 0; i < len(l.posted) && l.phase == up && !l.pending(); i++ {
-		if r := l.posted[i]; !r.asked && !r.begun {
+	if l.heard {
+		l.heard = false
+		return
+	}
+	for _, r := range l.posted {
+		if l.curious() && !r.asked {
 			r.asked = true
 			sig := &r.op.sig
 			h := header{kind: ask, text: len(sig.Call), context: sig.Context, sequence: sig.Sequence}
@@ -117,6 +122,13 @@ func (l *link) ask() {
 			l.flush()
 		}
 	}
+}
+
+// curious reports whether there is something to ask. There is not where a
+// message to the peer is on its way, which says as much.
+func (l *link) curious() bool {
+	return l.phase == up && l.err == nil && !l.pending() && l.to == nil &&
+		slices.ContainsFunc(l.posted, func(r *recv) bool { return !r.asked })
 }
 
 // broken ends a link to which nothing can be written any more. The peer may

@@ -14,8 +14,9 @@ const (
 	// spinTime is how long a rank that has a core of its own asks again and
 	// again before it sleeps: a few times what a message takes.
 	spinTime = 50 * time.Microsecond
-	// patience is how long a rank waits before it says for what, and listens
-	// to ranks of which it expects nothing.
+	// patience is how long a rank waits before it listens to ranks of which it
+	// expects nothing. Twice as long, and it tells those that say nothing what
+	// it waits for.
 	patience = 10 * time.Millisecond
 )
 
@@ -28,6 +29,10 @@ type poller interface {
 	// called, or after d; a negative d is for ever. It sets ready.
 	wait(links []*link, d time.Duration)
 	wake()
+	// spins reports whether to ask a stream is cheaper than to be woken, and
+	// yield lets another process have the core.
+	spins() bool
+	yield()
 	close()
 }
 
@@ -50,19 +55,32 @@ func (e *Endpoint) await(o *op) {
 // drive moves what there is to move on all links until o is over.
 func (e *Endpoint) drive(o *op) {
 	e.listens = false
-	began := time.Now()
-	moved, quiet := e.moved, began // since when nothing has moved
+	spinFor := e.spinFor()
+	var tick, quiet time.Time // quiet: since when nothing has moved
 	for !o.over {
-		now := time.Now()
-		if e.moved != moved {
-			moved, quiet = e.moved, now
-		}
 		e.arm()
-		if e.spins && now.Sub(quiet) < spinTime && e.entering.Load() == 0 {
-			e.spin(o)
-		} else {
-			e.sleep(o, patience-now.Sub(began))
+		if e.spin(o, spinFor > 0) {
+			quiet = time.Time{}
+			continue
 		}
+		now := time.Now()
+		if quiet.IsZero() {
+			quiet = now
+		}
+		if now.Sub(quiet) < spinFor && e.entering.Load() == 0 {
+			continue
+		}
+		switch {
+		case tick.IsZero():
+			tick = now.Add(patience)
+		case !now.Before(tick):
+			tick = now.Add(patience)
+			e.listens = true
+			for _, l := range e.busy {
+				l.ask()
+			}
+		}
+		e.sleep(o, tick.Sub(now))
 		for _, l := range e.watching {
 			if l.ready&writable != 0 {
 				l.flush()
@@ -76,36 +94,64 @@ func (e *Endpoint) drive(o *op) {
 	e.watching = e.watching[:0]
 }
 
-// spin asks once, without waiting. One link or two are asked by reading.
-func (e *Endpoint) spin(o *op) {
+// spinFor returns how long to spin: not at all where that would keep the
+// threads from other ranks of this process.
+func (e *Endpoint) spinFor() time.Duration {
+	here := int(alive.Load())
+	if !e.poll.spins() || here > 1 && (e.crowded || here > e.procs) {
+		return 0
+	}
+	return spinTime
+}
+
+// spin asks the links again and again, without waiting, and reports whether
+// something has moved.
+func (e *Endpoint) spin(o *op, often bool) bool {
+	rounds := 1
+	switch {
+	case len(e.watching) > 4: // the poller is faster at so many
+		return false
+	case often && e.crowded:
+		rounds = 4
+	case often:
+		rounds = 16
+	}
+	moved := e.moved
+	for range rounds {
+		for _, l := range e.watching {
+			if l.want&writable != 0 {
+				l.flush()
+			}
+			if l.want&readable != 0 {
+				l.receive()
+			}
+		}
+		e.settle()
+		if o.over || e.moved != moved {
+			return true
+		}
+		if e.crowded && often {
+			e.poll.yield()
+		}
+	}
 	select {
 	case <-o.ended:
 		e.fail(cause(o.ctx))
-		return
 	default:
 	}
-	for _, l := range e.watching {
-		if l.ready = l.want; l.want != readable || len(e.watching) > 2 {
-			e.poll.wait(e.watching, 0)
-			return
-		}
-	}
+	return false
 }
 
-// sleep waits in the kernel, without the lock. When d is over, this rank says
-// for whom it waits, and listens to all.
+// sleep waits in the kernel, without the lock.
 func (e *Endpoint) sleep(o *op, d time.Duration) {
 	e.watch(o)
-	if d <= 0 || e.listens {
-		d = -1
-		e.listens = true
-		for _, l := range e.busy {
-			l.ask()
-		}
-		e.arm()
-	}
+	e.arm()
 	if o.over {
 		return
+	}
+	e.forever = e.listens && !slices.ContainsFunc(e.busy, (*link).curious)
+	if e.forever {
+		d = -1
 	}
 	e.asleep = true
 	e.mu.Unlock()
@@ -158,7 +204,7 @@ func (e *Endpoint) watchOver(l *link) {
 		l.busy = true
 		e.busy = append(e.busy, l)
 	}
-	if e.asleep && l.wants()&^l.want != 0 {
+	if e.asleep && (e.forever || l.wants()&^l.want != 0) {
 		e.nudge()
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package tcp
+
+var newPoller = newPumps
