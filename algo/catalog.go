@@ -16,6 +16,7 @@ var catalog = []*Algorithm{
 	&bcastKnomial,
 	&bcastChain,
 	&bcastBinaryTree,
+	&bcastSplitBinary,
 	&bcastMesh,
 	&bcastScatterAllgather,
 
@@ -24,6 +25,8 @@ var catalog = []*Algorithm{
 	&reduceKnomial,
 	&reduceTree,
 	&reduceChain,
+	&reduceBinaryTree,
+	&reduceInOrderBinary,
 	&reduceMesh,
 	&reduceReduceScatterGather,
 

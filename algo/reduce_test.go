@@ -140,6 +140,7 @@ func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 		"allreduce reduce-scatter-allgather",
 		"allreduce ring",
 		"allreduce tree",
+		"reduce binary-tree",
 		"reduce tree",
 		"reduce-scatter recursive-halving",
 		"reduce-scatter ring",
