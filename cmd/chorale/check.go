@@ -43,8 +43,8 @@ With --format json:
 	flags.SortFlags = false
 	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8, 1..64 or 2,4,10..20")
 	flags.StringVar(&want.algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list")
-	flags.IntVar(&want.root, "root", 0, "a root (default several)")
-	flags.Var(&bytes, "bytes", "the size of the vector, where an algorithm depends on it")
+	flags.IntVar(&want.root, "root", 0, "a root, or the distance of a shift (default several)")
+	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	format := addFormat(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.collectives = sched.Collectives()

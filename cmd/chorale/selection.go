@@ -31,7 +31,7 @@ func (s *selection) schedules() (all []*sched.Schedule, err error) {
 		for _, c := range s.collectives {
 			for _, spec := range s.specs(c, p) {
 				for _, root := range s.roots(c, p) {
-					made, err := algo.New(c, spec, p, root, s.bytes)
+					made, err := algo.New(c, spec, p, root, whole(c, p, s.bytes))
 					switch {
 					case err == nil:
 						all = append(all, made)
@@ -82,9 +82,11 @@ func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 // allRoots is up to how many ranks every root is tried.
 const allRoots = 64
 
+// roots returns the roots to try, which for a shift are distances.
 func (s *selection) roots(c sched.Collective, p int) []int {
+	rooted := c.Rooted() || c == sched.Shift
 	switch {
-	case !c.Rooted() && (!s.rooted || len(s.collectives) > 1):
+	case !rooted && (!s.rooted || len(s.collectives) > 1):
 		return []int{0}
 	case s.rooted:
 		return []int{s.root}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/sched"
 )
@@ -18,11 +19,13 @@ func newShow() *cobra.Command {
 		algorithm string
 		root      int
 		bytes     size
+		transport = choice{"tcp", []string{"tcp", "inproc"}}
 	)
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
-		Long: `Show the schedule of a collective among P ranks, or one that a file holds.
+		Long: `Show the schedule of a collective among P ranks, or one that a file holds. If no
+algorithm is named, it is the one that a call of so many bytes would take.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
 0↔1 is one each way. The second says what moves and where it lands. A range of
@@ -45,47 +48,54 @@ With --format json:
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarP(&p, "ranks", "n", "the number of ranks")
-	flags.StringVar(&algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list")
-	flags.IntVar(&root, "root", 0, "the root")
-	flags.Var(&bytes, "bytes", "the size of the vector, where an algorithm depends on it")
+	flags.StringVar(&algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list (default: the one that a call would take)")
+	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
+	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
+	flags.Var(&transport, "transport", "what the choice of the algorithm is for")
 	format := addFormat(cmd, "table", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, s, err := collectiveOrFile(args[0])
-		switch {
-		case err != nil:
-			return err
-		case s != nil:
-			err = noneOf(cmd, "ranks", "algorithm", "root", "bytes")
-		case p == 0:
-			err = callErrorf("no number of ranks: want -n P")
-		default:
-			if algorithm == "" {
-				algorithm = usual(c, int(p))
-			}
-			if s, err = algo.New(c, algorithm, int(p), root, int(bytes)); err != nil {
-				err = callError{err}
-			}
-		}
 		if err != nil {
 			return err
 		}
-		return show(cmd.OutOrStdout(), s, format.value)
+		if s != nil {
+			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport"); err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), s, "", format.value)
+		}
+		if p == 0 {
+			return callErrorf("no number of ranks: want -n P")
+		}
+		why := ""
+		if algorithm == "" {
+			choice, err := chorale.Choose(chorale.Query{
+				Collective: c.String(), Ranks: int(p), Bytes: int(bytes), Transport: transport.value,
+			})
+			if err != nil {
+				return callError{err}
+			}
+			algorithm, why = choice.Algorithm, choice.Why
+		}
+		if s, err = algo.New(c, algorithm, int(p), root, whole(c, int(p), int(bytes))); err != nil {
+			return callError{err}
+		}
+		return show(cmd.OutOrStdout(), s, why, format.value)
 	}
 	return cmd
 }
 
-// usual returns the algorithm to show where none is named: the first that takes
-// p ranks and has more to show than one rank that does it all.
-func usual(c sched.Collective, p int) (name string) {
-	for _, a := range algo.For(c) {
-		if a.Restrictions.Allow(p) == nil && (name == "" || name == "linear") {
-			name = a.Name
-		}
+// whole returns the size of the whole vector, of which each rank may have a
+// part.
+func whole(c sched.Collective, p, bytes int) int {
+	if s := (sched.Schedule{Collective: c}); s.Parted() {
+		return p * bytes
 	}
-	return name
+	return bytes
 }
 
-func show(w io.Writer, s *sched.Schedule, format string) error {
+// show prints a schedule, and why it was chosen if nobody asked for it by name.
+func show(w io.Writer, s *sched.Schedule, why, format string) error {
 	switch format {
 	case "text":
 		return s.WriteText(w)
@@ -96,7 +106,11 @@ func show(w io.Writer, s *sched.Schedule, format string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s\n\n", title(s, t))
+	fmt.Fprintln(w, title(s, t))
+	if why != "" {
+		fmt.Fprintln(w, "chosen:", why)
+	}
+	fmt.Fprintln(w)
 	if err := showPattern(w, t); err != nil {
 		return err
 	}
