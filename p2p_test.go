@@ -97,7 +97,10 @@ func TestLongMessagesGoRoundARing(t *testing.T) {
 func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
-			return chorale.Send(ctx, c, make([]float32, 9), 0, 3)
+			if err := chorale.Send(ctx, c, make([]float32, 9), 0, 3); err != nil {
+				return err
+			}
+			return chorale.Barrier(ctx, c)
 		}
 		s, err := chorale.Probe[float32](ctx, c, chorale.AnyRank, chorale.AnyTag)
 		if err != nil {
@@ -116,8 +119,10 @@ func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 		if _, err := chorale.Recv(ctx, c, make([]int32, 9), 1, 3); err == nil {
 			return errors.New("float32 went into int32")
 		}
-		_, err = chorale.Recv(ctx, c, make([]float32, s.Count), s.From, s.Tag)
-		return err
+		if _, err = chorale.Recv(ctx, c, make([]float32, s.Count), s.From, s.Tag); err != nil {
+			return err
+		}
+		return chorale.Barrier(ctx, c)
 	})
 }
 

@@ -12,17 +12,22 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
 // A Job is a set of ranks that can send each other messages.
 type Job struct {
-	ends    []Endpoint
-	crowded bool // more ranks than processors
+	ends      []Endpoint
+	start     time.Time
+	rest      atomic.Int64  // since start: until then ranks that wait sleep at once
+	suspicion time.Duration // after which a rank that sleeps is examined
 
-	mu    sync.Mutex // guards what is made as it is needed, and all endings
-	links map[linkID]*link
+	mu      sync.Mutex // guards what is made as it is needed, and all endings
+	links   map[linkID]*link
+	endings int               // how many endpoints have ended
+	waiting map[*Endpoint]int // those with calls that wait for letters
 }
 
 type linkID struct {
@@ -33,9 +38,13 @@ type linkID struct {
 // New makes a job of n ranks. It panics if n is negative.
 func New(n int) *Job {
 	j := &Job{
-		ends:    make([]Endpoint, n),
-		crowded: n > runtime.GOMAXPROCS(0),
-		links:   map[linkID]*link{},
+		ends:      make([]Endpoint, n),
+		start:     time.Now(),
+		suspicion: 10*time.Millisecond + time.Duration(n)*10*time.Microsecond,
+		links:     map[linkID]*link{},
+	}
+	if n > runtime.GOMAXPROCS(0) {
+		j.rest.Store(never)
 	}
 	for rank := range j.ends {
 		j.ends[rank].job = j
@@ -68,6 +77,7 @@ type Endpoint struct {
 	rank   int
 	failed atomic.Pointer[error]     // what Exchange returns from now on
 	recent [8]atomic.Pointer[stream] // by context, modulo 8
+	mail   mailbox
 
 	// Under Job.mu.
 	streams map[uint32]*stream
@@ -142,7 +152,6 @@ func (e *Endpoint) open(context uint32) *stream {
 	s := e.streams[context]
 	if s == nil {
 		s = &stream{end: e, context: context, wake: make(chan struct{}, 1)}
-		s.patience.none = e.job.crowded
 		if e.last != nil {
 			s.wait.Store(gone)
 		}
@@ -202,6 +211,10 @@ func (e *Endpoint) end(err error) {
 	e.last = &transport.PeerError{Peer: e.rank, Err: transport.ErrLeft}
 	if err != transport.ErrClosed {
 		e.last.Err, e.last.Reason = transport.ErrAborted, err.Error()
+	}
+	e.job.endings++
+	for waiting := range e.job.waiting {
+		waiting.mail.wake()
 	}
 	for _, s := range e.streams {
 		s.unwatch()

@@ -1,0 +1,9 @@
+package inproc
+
+import (
+	"testing"
+
+	"github.com/chorale-go/chorale/transport/transporttest"
+)
+
+func TestLetters(t *testing.T) { transporttest.RunMail(t, start) }
