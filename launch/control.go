@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -170,6 +171,13 @@ func (c *control) hear(rank int, m message) {
 }
 
 func (c *control) has(rank int) bool { return rank >= 0 && rank < len(c.members) }
+
+// hasMembers reports whether any rank has joined.
+func (c *control) hasMembers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.members, func(m member) bool { return m.conn != nil })
+}
 
 // end notes how a rank has ended, and tells every other rank if it is lost.
 func (c *control) end(rank int, how string, well bool) {

@@ -102,6 +102,9 @@ func (j *job) run(ctx context.Context, program string) error {
 	return j.supervise(ctx, procs, nil)
 }
 
+// hasJoined reports whether a rank is attached to the launcher.
+func (j *job) hasJoined() bool { return j.control != nil && j.control.hasMembers() }
+
 // label returns what stands before each line of a rank, as in "[ 3] " where
 // there are more than 10.
 func (j *job) label(rank int) string {

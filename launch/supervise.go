@@ -13,6 +13,10 @@ const (
 	// for the end of the other.
 	settleTime = 2 * time.Second
 
+	// noticeTime is how long ranks that have been told who failed may take to
+	// say so and end, before they are asked to end.
+	noticeTime = 500 * time.Millisecond
+
 	// repeatTime is how soon a second signal may follow the first and still be
 	// the same: some send theirs to a process and then to its group.
 	repeatTime = 100 * time.Millisecond
@@ -25,12 +29,14 @@ const (
 // A supervisor sees processes to their end. If one fails, it ends the others.
 type supervisor struct {
 	procs  []*process
+	told   func() bool // whether there are ranks that hear from the launcher
 	grace  time.Duration
 	ends   map[*process]event // of those that have ended
 	first  *process           // the first that failed
 	cause  error              // why the job ends before its time
 	asked  time.Time          // when a signal first asked for the end
 	settle <-chan time.Time   // decide who failed first
+	notice <-chan time.Time   // ask the others to end
 	kill   <-chan time.Time   // do not ask any longer
 	hurry  <-chan time.Time   // do not wait for the output any longer
 }
@@ -39,7 +45,7 @@ type supervisor struct {
 // printed has been passed on. It returns nil if all ended well. If there is a
 // cause to end them at once, it returns that.
 func (j *job) supervise(ctx context.Context, procs []*process, cause error) error {
-	s := &supervisor{procs: procs, grace: j.cfg.Grace, ends: make(map[*process]event)}
+	s := &supervisor{procs: procs, told: j.hasJoined, grace: j.cfg.Grace, ends: make(map[*process]event)}
 	if cause != nil {
 		s.end(cause, syscall.SIGTERM)
 	}
@@ -62,6 +68,8 @@ func (j *job) supervise(ctx context.Context, procs []*process, cause error) erro
 		case <-s.settle:
 			culprit, _ := s.culprit()
 			s.fail(culprit)
+		case <-s.notice:
+			s.ask(syscall.SIGTERM)
 		case <-s.kill:
 			s.signalAll(syscall.SIGKILL)
 		case <-s.hurry:
@@ -78,12 +86,16 @@ func (j *job) supervise(ctx context.Context, procs []*process, cause error) erro
 
 func outputError(err error) error { return fmt.Errorf("passing on what the ranks print: %w", err) }
 
-// end asks all processes to end, unless they have been asked already.
+// end ends the job for that cause, unless there is one already.
 func (s *supervisor) end(cause error, sig os.Signal) {
-	if s.cause != nil {
-		return
+	if s.cause == nil {
+		s.cause = cause
+		s.ask(sig)
 	}
-	s.cause = cause
+}
+
+// ask asks all processes to end.
+func (s *supervisor) ask(sig os.Signal) {
 	s.signalAll(sig)
 	s.kill = time.After(s.grace)
 }
@@ -134,7 +146,15 @@ func (s *supervisor) ended(e event) {
 
 // fail ends the job on account of a process that has ended.
 func (s *supervisor) fail(p *process) {
-	s.end(&EndError{p.rank, s.ends[p].state}, syscall.SIGTERM)
+	if s.cause != nil {
+		return
+	}
+	s.cause = &EndError{p.rank, s.ends[p].state}
+	if s.told() {
+		s.notice = time.After(noticeTime)
+	} else {
+		s.ask(syscall.SIGTERM)
+	}
 }
 
 // culprit follows the blame from the process that failed first to the one that
