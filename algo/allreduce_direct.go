@@ -1,67 +1,78 @@
 package algo
 
 import (
+	"slices"
+
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 )
 
 // Every rank hands its vector to all others at once, and combines all of them
-// by itself, from left to right as all do. What comes from the ranks before it
-// lands in place, one after another. What comes from those after it has to wait
-// in scratch until the rank's own has had its turn; the first two ranks need no
-// such thing, because a sum of two can be begun at either side.
+// by itself, from left to right as all do.
 //
-// Cost with all ports, or in memory, where a vector is published once and read
-// by all: α + nβ + (p − 1) nγ. With one port it is p − 1 messages.
+// Cost with one port: (p − 1)(α + nβ + nγ). With all ports, or in memory, where a
+// vector is published once and read by all, it is one step.
 //
 // Prefer it for tiny vectors of a few ranks that share memory: no way takes
 // fewer steps.
 //
 // Those who do it among GPUs call it one-shot.
 var allreduceDirect = Algorithm{
-	Collective:   sched.AllReduce,
-	Name:         "direct",
-	Restrictions: Restrictions{AllPort: true},
-	Formula:      "α + nβ + (p − 1) nγ",
-	Prefer:       "tiny vectors, a few ranks that share memory",
-	cost: func(c call, n float64) model.Cost {
-		cost := moves(min(1, c.p-1), n)
-		cost.Combines = float64(c.p-1) * n
-		return cost
-	},
+	Collective: sched.AllReduce,
+	Name:       "direct",
+	Formula:    "(p − 1)(α + nβ + nγ); all ports: α + nβ + (p − 1) nγ",
+	Prefer:     "tiny vectors, a few ranks that share memory",
+	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
 	build: func(c call) plan {
-		scratch := c.p
-		if c.p < 4 {
-			scratch = 0
-		}
-		return plan{blocks: 1, scratch: scratch, program: func(b *sched.Builder, rank int) {
-			direct(b, c.p, rank)
+		return plan{blocks: 1, scratch: max(0, c.p-3), program: func(b *sched.Builder, rank int) {
+			meetAll(b, allRanks(c.p), rank, sched.In, sched.Out, 0)
 		}}
 	},
 }
 
-func direct(b *sched.Builder, p, rank int) {
-	out := whole(1)
-	b.Send(sched.In, out, others(p, rank)...)
-	if rank < 2 {
-		b.Copy(sched.In, out, sched.Out, 0, sched.Replace)
-		for r := range p {
-			if r != rank {
-				b.Recv(r, sched.Out, out, beside(rank, r))
+// meetAll lets some ranks hand each other block 0 of what they hold, and
+// combines all in another buffer, in the same order everywhere. What comes from
+// the ranks before me lands there one after another. What comes from those after
+// me waits aside, in scratch from that block on, until my own has had its turn.
+// The first two ranks need no such thing, because a sum of two can be begun at
+// either side. Me is a place in the list.
+func meetAll(b *sched.Builder, ranks []int, me int, held, into sched.Buffer, aside int) {
+	b.Send(held, whole(1), others(ranks, me)...)
+	if me < 2 {
+		b.Copy(held, whole(1), into, 0, sched.Replace)
+		for i, r := range ranks {
+			if i != me {
+				b.Recv(r, into, whole(1), beside(me, i))
 			}
 		}
+		b.EndStep()
 		return
 	}
-	b.Recv(0, sched.Out, out, sched.Replace)
-	for r := 1; r < rank; r++ {
-		b.Recv(r, sched.Out, out, sched.Right)
+	b.Recv(ranks[0], into, whole(1), sched.Replace)
+	for _, r := range ranks[1:me] {
+		b.Recv(r, into, whole(1), sched.Right)
 	}
-	for r := rank + 1; r < p; r++ {
-		b.Recv(r, sched.Scratch, one(r), sched.Replace)
+	for i, r := range ranks[me+1:] {
+		b.Recv(r, sched.Scratch, one(aside+i), sched.Replace)
 	}
 	b.EndStep()
-	b.Copy(sched.In, out, sched.Out, 0, sched.Right)
-	for r := rank + 1; r < p; r++ {
-		b.Copy(sched.Scratch, one(r), sched.Out, 0, sched.Right)
+	b.Copy(held, whole(1), into, 0, sched.Right)
+	for i := range ranks[me+1:] {
+		b.Copy(sched.Scratch, one(aside+i), into, 0, sched.Right)
 	}
+}
+
+// others returns all ranks of a list but the one at place me, beginning with the
+// next. If all send in this order, each receives one message at a time.
+func others(ranks []int, me int) []int {
+	return append(slices.Clone(ranks[me+1:]), ranks[:me]...)
+}
+
+// allRanks returns the ranks 0 to p−1.
+func allRanks(p int) []int {
+	ranks := make([]int, p)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return ranks
 }

@@ -32,18 +32,7 @@ var barrierLinear = Algorithm{
 				b.Recv(r, sched.Out, whole(0), sched.Replace)
 			}
 			b.EndStep()
-			b.Send(sched.In, whole(0), others(c.p, 0)...)
+			b.Send(sched.In, whole(0), others(allRanks(c.p), 0)...)
 		}}
 	},
-}
-
-// others returns all of p ranks but one.
-func others(p, rank int) []int {
-	all := make([]int, 0, p-1)
-	for r := range p {
-		if r != rank {
-			all = append(all, r)
-		}
-	}
-	return all
 }

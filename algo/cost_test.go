@@ -80,10 +80,11 @@ var models = []model.Model{
 	{Ts: 100, Tw: 3, Top: 1},
 }
 
-// inexact says how much less than the catalogue says a schedule may take, as a
-// factor, where that is a bound for some numbers of ranks or some roots.
-var inexact = map[string]float64{
-	"exscan recursive-doubling": 0.5,
+// inexact says by which factors what a schedule takes may differ from what the
+// catalogue says, where that is not exact for every number of ranks and root.
+var inexact = map[string]struct{ least, most float64 }{
+	"allreduce recursive-multiplying": {1, 1.5}, // a pair is late for its first meeting
+	"exscan recursive-doubling":       {0.5, 1}, // the last rank's way may combine less
 }
 
 // On an idle network without distances, what the catalogue says is what the
@@ -101,14 +102,14 @@ func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		least, ok := inexact[fmt.Sprintf("%v %s", s.Collective, name)]
+		bound, ok := inexact[fmt.Sprintf("%v %s", s.Collective, name)]
 		if !ok {
-			least = 1
+			bound.least, bound.most = 1, 1
 		}
 		steps := moments(t, s)
 		for _, m := range models {
 			got, want := play(s, steps, m, a.Restrictions.AllPort), m.Time(cost)
-			if got > want*(1+1e-9) || got < least*want*(1-1e-9) {
+			if got > bound.most*want*(1+1e-9) || got < bound.least*want*(1-1e-9) {
 				t.Errorf("%s takes %v under %+v, and the catalogue says %v", describe(s), got, m, want)
 			}
 		}

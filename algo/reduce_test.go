@@ -139,6 +139,7 @@ func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 	want := []string{
 		"allreduce reduce-scatter-allgather",
 		"allreduce ring",
+		"allreduce swing",
 		"allreduce tree",
 		"reduce binary-tree",
 		"reduce tree",

@@ -1,0 +1,104 @@
+package algo
+
+import (
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Recursive doubling with a radix: in every round k ranks, at distance 1, then
+// k, then k², and so on, hand each other their whole vectors and combine them
+// all, so the ranks that a vector stands for grow k times. The last round may be
+// one of fewer ranks. What is left of p then pairs up first, as in
+// recursive-doubling: of each two, one takes part and tells the other the
+// result.
+//
+// Cost with one port, p a power of k: (k − 1) log_k p (α + nβ + nγ), more than
+// recursive-doubling. But the messages of a round are one multicast. Where that
+// is no dearer than a message, as in memory, or start-ups overlap, log_k p rounds
+// are what counts. A pair adds 2α + 2nβ + nγ.
+//
+// Ranks stay in order. Prefer it for short vectors in memory. With k = p it is
+// direct, with k = 2 recursive-doubling.
+//
+// Ruefenacht, Bull, Booth, Generalisation of Recursive Doubling for AllReduce,
+// 2017.
+var allreduceRecursiveMultiplying = Algorithm{
+	Collective: sched.AllReduce,
+	Name:       "recursive-multiplying",
+	Params:     []Param{radixParam},
+	Formula:    "≤ (k − 1) ⌈log_k p⌉ (α + nβ + nγ), in ⌈log_k p⌉ rounds; with pairs, 2α + 2nβ + nγ more",
+	Prefer:     "short vectors in memory",
+	cost:       func(c call, n float64) model.Cost { return multiplyCost(c.p, c.number("k"), n) },
+	build: func(c call) plan {
+		k := c.number("k")
+		return plan{blocks: 1, scratch: spare(c.p, 1+max(0, min(k, c.p)-3)), program: func(b *sched.Builder, rank int) {
+			multiply(b, line{0, 1, c.p}, rank, k, sched.In)
+		}}
+	},
+}
+
+// radices returns how many meet in each round of recursive multiplying, and how
+// many places are in the way: the product of the radices is the largest c·k^i
+// that is not above p, with c < k, and as many pair up as p is more.
+func radices(p, k int) (rounds []int, pairs int) {
+	groups := 1
+	for ; groups*k <= p; groups *= k {
+		rounds = append(rounds, k)
+	}
+	if c := p / groups; c > 1 {
+		rounds = append(rounds, c)
+		groups *= c
+	}
+	return rounds, p - groups
+}
+
+// multiply combines block 0 of what all places of a line hold in their Out. A
+// place holds it in In, or else where turn says for as many exchanges as there
+// are rounds. It uses up to k − 2 blocks
+// of scratch.
+func multiply(b *sched.Builder, l line, me, k int, held sched.Buffer) {
+	rounds, pairs := radices(l.n, k)
+	f := fold{l.n - pairs, pairs, 0}
+	group := f.group(me)
+	if f.paired(group) {
+		other := l.rank(me ^ 1)
+		if me != f.first(group) {
+			b.Send(held, whole(1), other)
+			b.EndStep()
+			b.Recv(other, sched.Out, whole(1), sched.Replace)
+			return
+		}
+		into := turn(len(rounds))
+		recvCombine(b, held, into, whole(1), other, sched.Right)
+		b.EndStep()
+		held = into
+	}
+	distance := 1
+	for i, k := range rounds {
+		into := turn(len(rounds) - 1 - i)
+		place := group / distance % k
+		ranks := make([]int, k)
+		for j := range ranks {
+			ranks[j] = l.rank(f.first(group + (j-place)*distance))
+		}
+		meetAll(b, ranks, place, held, into, 1)
+		held = into
+		distance *= k
+	}
+	b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
+	if f.paired(group) {
+		b.Send(sched.Out, whole(1), l.rank(me^1))
+	}
+}
+
+// multiplyCost is the cost of multiply.
+func multiplyCost(p, k int, n float64) (cost model.Cost) {
+	rounds, pairs := radices(p, k)
+	for _, k := range rounds {
+		cost = cost.Plus(sums(k-1, n))
+	}
+	if pairs > 0 {
+		cost = cost.Plus(sums(1, n)).Plus(moves(1, n))
+	}
+	return cost
+}
