@@ -87,7 +87,19 @@ func join(ctx context.Context, f Func) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(protect(ctx, c, f), c.Close())
+	return errors.Join(perform(ctx, c, f), c.Close())
+}
+
+// perform calls f. A rank whose f returns has received all that was sent to it,
+// or else the ranks did not call the same.
+func perform(ctx context.Context, c *Comm, f Func) error {
+	if err := protect(ctx, c, f); err != nil {
+		return err
+	}
+	if r, ok := c.job.endpoint.(interface{ Unread() error }); ok {
+		return r.Unread()
+	}
+	return nil
 }
 
 // Join attaches the process to the job that it was started in, as one rank; a
@@ -124,7 +136,7 @@ func Run(ctx context.Context, n int, f Func) error {
 		ranks.Go(func() {
 			c := newComm(job.Endpoint(rank), "inproc")
 			defer c.Close()
-			if err := protect(ctx, c, f); err != nil {
+			if err := perform(ctx, c, f); err != nil {
 				once.Do(func() {
 					first = fmt.Errorf("rank %d: %w", rank, err)
 					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})

@@ -85,7 +85,7 @@ func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
 			return chorale.Bcast(ctx, c, []int{1}, 0)
 		}, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []int{1}, 1)
-		}, []string{"root=0", "root=1"}},
+		}, []string{"bcast int count=1 root="}},
 		{"types", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []int{1}, 0)
 		}, func(ctx context.Context, c *chorale.Comm) error {
@@ -95,7 +95,7 @@ func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
 			return chorale.Barrier(ctx, c)
 		}, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []float64{1}, 1)
-		}, []string{"barrier", "bcast"}},
+		}, []string{"bcast float64"}},
 		{"a call that one rank leaves out", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []int{1}, 0)
 		}, func(ctx context.Context, c *chorale.Comm) error {
@@ -124,17 +124,30 @@ func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
 	}
 }
 
+func TestACallThatOneRankLeavesOutAtTheEndIsAnError(t *testing.T) {
+	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			return chorale.Barrier(ctx, c)
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		return chorale.Bcast(ctx, c, []int{1}, 0) // needs no receiver to return
+	})
+	if err == nil || !strings.Contains(err.Error(), "bcast") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestARankThatLeavesIsNamed(t *testing.T) {
-	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			return nil
 		}
-		err := chorale.Barrier(ctx, c)
-		if c.Rank() == 2 { // it waits for rank 1, which has left
-			var e *chorale.Error
-			if !errors.Is(err, chorale.ErrLeft) || !errors.As(err, &e) || e.Peer != 1 || e.Call != "barrier" {
-				return fmt.Errorf("got %v, want that rank 1 has left", err)
-			}
+		err := chorale.Gather(ctx, c, make([]int, 2), []int{1}, 0)
+		var e *chorale.Error
+		if !errors.Is(err, chorale.ErrLeft) || !errors.As(err, &e) || e.Peer != 1 || e.Call != "gather" {
+			return fmt.Errorf("got %v, want that rank 1 has left", err)
 		}
 		return nil
 	})

@@ -80,10 +80,11 @@ func (e *TypeError) Error() string {
 // An UnreadError says that a rank has left while a message that was sent to it
 // lay unread: ranks have called different things, or one call fewer.
 type UnreadError struct {
-	Rank, Peer int       // the rank that left, and the sender
-	Theirs     Signature // the call of the message
+	Rank, Peer   int       // the rank that left, and the sender
+	Mine, Theirs Signature // the rank's last call, and the call of the message
 }
 
 func (e *UnreadError) Error() string {
-	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q", e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call)
+	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; its own last call was call %d, %q",
+		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
 }

@@ -40,7 +40,7 @@ func New(n int) *Job {
 	j := &Job{
 		ends:      make([]Endpoint, n),
 		start:     time.Now(),
-		suspicion: 10*time.Millisecond + time.Duration(n)*10*time.Microsecond,
+		suspicion: 10*time.Millisecond + time.Duration(n)*50*time.Microsecond,
 		links:     map[linkID]*link{},
 	}
 	if n > runtime.GOMAXPROCS(0) {
@@ -209,7 +209,9 @@ func (e *Endpoint) end(err error) {
 	}
 	e.failed.Store(&err)
 	e.last = &transport.PeerError{Peer: e.rank, Err: transport.ErrLeft}
-	if err != transport.ErrClosed {
+	if err == transport.ErrClosed {
+		e.last.Reason = e.lastCall()
+	} else {
 		e.last.Err, e.last.Reason = transport.ErrAborted, err.Error()
 	}
 	e.job.endings++
