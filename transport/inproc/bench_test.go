@@ -52,7 +52,7 @@ func addFloat64(into, held, incoming []byte) {
 
 // doubling returns a rank's allreduce by recursive doubling over its endpoint,
 // for powers of two: held ⊕ incoming goes from one buffer to the other and back.
-func doubling(ctx context.Context, e *Endpoint, size int) func(i int) error {
+func doubling(ctx context.Context, e *Endpoint, size int, op func(into, held, incoming []byte)) func(i int) error {
 	held, into := make([]byte, size), make([]byte, size)
 	to := make([]int, 1)
 	sends, recvs := make([]transport.Send, 1), make([]transport.Recv, 1)
@@ -60,7 +60,7 @@ func doubling(ctx context.Context, e *Endpoint, size int) func(i int) error {
 		for d := 1; d < e.Size(); d *= 2 {
 			to[0] = e.Rank() ^ d
 			sends[0] = transport.Send{To: to, Data: held}
-			recvs[0] = transport.Recv{From: to[0], Into: into, Held: held, Combine: addFloat64, Elem: 8}
+			recvs[0] = transport.Recv{From: to[0], Into: into, Held: held, Combine: op, Elem: 8}
 			err := e.Exchange(ctx, transport.Step{
 				Signature: transport.Signature{Context: 1, Sequence: uint32(i), Call: "allreduce sum float64 count=1 algorithm=recursive-doubling"},
 				Sends:     sends, Recvs: recvs,
@@ -78,10 +78,17 @@ func BenchmarkAllReduceByRecursiveDoubling(b *testing.B) {
 	for _, size := range []int{8, 64, 1024, 8192, 1 << 20} {
 		for _, n := range []int{2, 4, 8, 64} {
 			b.Run(fmt.Sprintf("bytes=%d/p=%d", size, n), func(b *testing.B) {
-				together(b, n, func(ctx context.Context, e *Endpoint) func(int) error { return doubling(ctx, e, size) })
+				together(b, n, func(ctx context.Context, e *Endpoint) func(int) error { return doubling(ctx, e, size, addFloat64) })
 			})
 		}
 	}
+}
+
+// BenchmarkManyRanks is a barrier of 10,000 goroutines, in 14 stages.
+func BenchmarkManyRanks(b *testing.B) {
+	together(b, manyRanks, func(ctx context.Context, e *Endpoint) func(int) error {
+		return func(i int) error { return dissemination(ctx, e, i) }
+	})
 }
 
 // BenchmarkAllReduceDirect has every rank send to every other in one step.

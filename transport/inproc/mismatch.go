@@ -28,7 +28,7 @@ func (s *stream) hopeless(ctx context.Context) error {
 			return to.end.parting()
 		}
 	}
-	if s.late.Load() {
+	if s.late.Load() != 0 {
 		return s.examine()
 	}
 	return nil
@@ -41,35 +41,36 @@ func (s *stream) hopeless(ctx context.Context) error {
 // called different things even where neither reads what the other sends, or
 // all wait and nobody sends at all, and nothing of it costs those that get on.
 
-// suspicion returns how long a rank sleeps before it is examined.
-func suspicion(ranks int) time.Duration {
-	return 10*time.Millisecond + time.Duration(ranks)*10*time.Microsecond
-}
+// Why a stream is to be examined.
+const (
+	rung  = 1 << iota // its alarm has rung
+	poked             // a peer wants it
+)
 
-// arm sets the alarm, if this step has not been examined yet. An alarm that
-// rings in a later step does no harm.
+// arm sets the alarm for this step, unless it is set or has rung in it.
 func (s *stream) arm() {
-	if s.examined || s.armed.Load() {
+	if s.armed.Load() || s.armedIn == s.steps {
 		return
 	}
+	s.late.And(^uint32(rung)) // in an earlier step
 	j := s.end.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	after := suspicion(len(j.ends))
 	switch {
 	case s.end.failed.Load() != nil:
 		return
 	case s.alarm == nil:
-		s.alarm = time.AfterFunc(after, s.ring)
+		s.alarm = time.AfterFunc(j.suspicion, s.ring)
 	default:
-		s.alarm.Reset(after)
+		s.alarm.Reset(j.suspicion)
 	}
 	s.armed.Store(true)
+	s.armedIn = s.steps
 }
 
 func (s *stream) ring() {
+	s.late.Or(rung)
 	s.armed.Store(false)
-	s.late.Store(true)
 	s.rouse()
 }
 
@@ -81,8 +82,7 @@ func (s *stream) disarm() {
 }
 
 func (s *stream) examine() error {
-	s.late.Store(false)
-	s.examined = true
+	s.late.Store(0)
 	if peer, theirs := s.stranger(); peer != nil {
 		return s.mismatch(peer, theirs)
 	}
@@ -111,7 +111,7 @@ func (s *stream) stranger() (*stream, transport.Signature) {
 		case before(peer.call, s.sig):
 			// It may wait for what this rank will not do any more,
 			// which it could not know when it was examined.
-			peer.late.Store(true)
+			peer.late.Or(poked)
 			peer.rouse()
 		}
 	}

@@ -30,15 +30,16 @@ type stream struct {
 	recvs   []receipt // receives that have not landed yet
 	loans   []loan    // messages lent
 	planned struct{ posts, recvs int }
-	sweep   uint64 // counts calls of advance
+	steps   uint64 // counts steps
+	sweep   uint64 // counts sweeps over posts and recvs
 
 	patience patience
 	done     <-chan struct{} // of the context that wakes the stream when it ends
 	stop     func() bool     // ends that
 	alarm    *time.Timer     // rings when the stream is to be examined
 	armed    atomic.Bool     // it will ring
-	late     atomic.Bool     // it has rung
-	examined bool            // in the step in progress
+	armedIn  uint64          // the step in which it was set
+	late     atomic.Uint32   // why the stream is to be examined
 
 	// Under Job.mu.
 	links []*link             // all, in both directions
@@ -74,7 +75,7 @@ func (s *stream) exchange(ctx context.Context, step transport.Step) (err error) 
 		s.forget()
 	}()
 	s.sig = step.Signature
-	s.examined = false
+	s.steps++
 	lent, err := s.plan(step)
 	s.planned.posts, s.planned.recvs = len(s.posts), len(s.recvs)
 	if lent > 0 {
@@ -129,11 +130,11 @@ func (s *stream) run(ctx context.Context) error {
 			return err
 		case moved:
 			s.patience.begin()
-		case !s.patience.looks():
+		case !s.patience.looks(s.end.job):
 			if err := s.sleep(ctx); err != nil {
 				return err
 			}
-			s.patience.slept()
+			s.patience.slept(s.end.job)
 		}
 	}
 }

@@ -23,11 +23,12 @@ func (s *stream) sleep(ctx context.Context) error {
 	s.watch(ctx)
 	s.arm()
 	word := s.purpose()
-	if word&byRank == anyRank {
-		s.need.Store(int32(len(s.recvs)))
-	}
+	s.need.Store(0)
 	if !s.wait.CompareAndSwap(0, word) {
 		return *s.end.failed.Load()
+	}
+	if word&byRank == anyRank {
+		s.need.Add(s.missing())
 	}
 	// Who acts from here on sees the word; what was done before, this sees.
 	moved, err := s.advance()
@@ -41,6 +42,19 @@ func (s *stream) sleep(ctx context.Context) error {
 		<-s.wake
 	}
 	return err
+}
+
+// missing returns the number of links from which a message is due and none is
+// there.
+func (s *stream) missing() (n int32) {
+	s.sweep++
+	for i := range s.recvs {
+		if l := s.recvs[i].link; l.missed != s.sweep && l.next() == nil {
+			l.missed = s.sweep
+			n++
+		}
+	}
+	return n
 }
 
 // purpose returns the wait word for what is still to do.
@@ -76,8 +90,9 @@ func (s *stream) wakeFrom(word uint64) {
 }
 
 // bring tells a goroutine that sleeps for word of a message from a rank. One
-// that sleeps for several messages need not get up for each: only for the
-// last, or for one that its sender waits to have read.
+// that sleeps for messages of several ranks need not get up for each: only for
+// the last, or for one that its sender waits to have read. While it has not
+// counted them yet, need is 0 and every message wakes it.
 func (s *stream) bring(word uint64, from int, lent bool) {
 	switch word & byRank {
 	case uint64(from) + 1:
@@ -145,13 +160,11 @@ func (s *stream) unwatch() {
 // A rank that looks gives way now and then, for the one that it waits for may
 // be next on the same processor. A rank that had to sleep after all takes it
 // that others want the processors too, and for a multiple of the time that it
-// lost sleeps at once.
+// lost the whole job sleeps at once.
 type patience struct {
-	none  bool      // there are more ranks than processors
 	count int       // looks in this wait
 	pause int       // the look at which it gives way
 	since time.Time // when it first did
-	rest  time.Time // until when it sleeps at once; zero if it does not
 }
 
 const (
@@ -161,12 +174,15 @@ const (
 	longestRest = 50 * time.Millisecond
 )
 
+// never is the end of a rest that lasts for ever.
+const never = 1<<63 - 1
+
 // begin begins a wait.
 func (p *patience) begin() { p.count, p.pause = 0, firstPause }
 
 // looks reports whether the rank looks again.
-func (p *patience) looks() bool {
-	if p.none || !p.rest.IsZero() {
+func (p *patience) looks(j *Job) bool {
+	if j.rest.Load() != 0 {
 		return false
 	}
 	if p.count++; p.count < p.pause {
@@ -184,15 +200,15 @@ func (p *patience) looks() bool {
 }
 
 // slept ends a wait in which the rank had to sleep.
-func (p *patience) slept() {
-	if p.none {
+func (p *patience) slept(j *Job) {
+	switch rest := j.rest.Load(); {
+	case rest == never:
 		return
-	}
-	now := time.Now()
-	if p.rest.IsZero() {
-		p.rest = now.Add(min(restFactor*now.Sub(p.since), longestRest))
-	} else if now.After(p.rest) {
-		p.rest = time.Time{}
+	case p.pause > firstPause:
+		now := time.Now()
+		j.rest.Store(int64(now.Sub(j.start) + min(restFactor*now.Sub(p.since), longestRest)))
+	case rest != 0 && int64(time.Since(j.start)) > rest:
+		j.rest.Store(0)
 	}
 	p.begin()
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package inproc
+
+const manyRanks = 10_000
