@@ -19,6 +19,7 @@ var endClaims = []claim{
 	{"APeerThatCloses", testPeerCloses},
 	{"APeerThatClosesLeavesTheOthersTheirJob", testOthersGoOn},
 	{"WhatWasSentBeforeCloseArrives", testSentBeforeClose},
+	{"ARankThatHasAllItWantsMayClose", testReceivedBeforeClose},
 	{"CloseEndsTheExchangesInProgress", testCloseDuring},
 	{"UseAfterClose", testClosed},
 }
@@ -269,6 +270,28 @@ func testSentBeforeClose(t *testing.T, start Start) {
 		for rank, err := range errs {
 			if err != nil {
 				t.Errorf("rank %d: %v", rank, err)
+			}
+		}
+	}
+}
+
+// testReceivedBeforeClose has the receiver close so soon that the sender may
+// find it gone when its message has just been taken.
+func testReceivedBeforeClose(t *testing.T, start Start) {
+	for round := range 60 {
+		data := make([]byte, []int{1, 500, 5000}[round%3])
+		errs := open(t, start, 2).all(
+			func(ctx context.Context, e transport.Endpoint) error { return send(ctx, e, sig, 1, data) },
+			func(ctx context.Context, e transport.Endpoint) error {
+				if err := recv(ctx, e, sig, 0, make([]byte, len(data))); err != nil {
+					return err
+				}
+				return e.Close()
+			},
+		)
+		for rank, err := range errs {
+			if err != nil {
+				t.Fatalf("%d bytes: rank %d: %v", len(data), rank, err)
 			}
 		}
 	}
