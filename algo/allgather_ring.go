@@ -24,18 +24,19 @@ var allgatherRing = Algorithm{
 	build: func(c call) plan {
 		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
-			gatherRound(b, c.p, rank, 0)
+			gatherRound(b, line{0, 1, c.p}, rank, 0)
 		}}
 	},
 }
 
-// gatherRound sends the p blocks from first on round the ring of p ranks until
-// every Out has all. A rank's own is in its Out to begin with.
-func gatherRound(b *sched.Builder, p, rank, first int) {
-	next, previous := (rank+1)%p, (rank-1+p)%p
-	for step := range p - 1 {
-		b.Send(sched.Out, one(first+(rank-step+p)%p), next)
-		b.Recv(previous, sched.Out, one(first+(rank-step-1+p)%p), sched.Replace)
+// gatherRound sends round a line, whose ends are neighbours, what its places
+// stand for, until every Out has all. Place me has its own in Out to begin with.
+// The part of rank 0 is block first.
+func gatherRound(b *sched.Builder, l line, me, first int) {
+	next, previous := l.neighbours(me)
+	for step := range l.n - 1 {
+		b.Send(sched.Out, shifted(l.part(me-step), first), next)
+		b.Recv(previous, sched.Out, shifted(l.part(me-step-1), first), sched.Replace)
 		b.EndStep()
 	}
 }

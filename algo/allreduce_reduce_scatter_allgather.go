@@ -46,14 +46,16 @@ var allreduceReduceScatterAllgather = Algorithm{
 		scatterRing, gatherRing := c.word("reduce-scatter") == "ring", c.word("allgather") == "ring"
 		f := foldRanks(c.p, 0)
 		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+			l := line{0, 1, c.p}
 			if scatterRing {
-				scatterRound(b, c.p, rank, 0)
+				held := scatterRound(b, l, rank, 0, sched.In)
+				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 			} else {
 				scatterHalving(b, f, rank)
 			}
 			b.EndStep()
 			if gatherRing {
-				gatherRound(b, c.p, rank, 0)
+				gatherRound(b, l, rank, 0)
 			} else {
 				gatherDoubling(b, f, rank)
 			}

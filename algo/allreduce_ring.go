@@ -32,9 +32,11 @@ var allreduceRing = Algorithm{
 	build: func(c call) plan {
 		k := c.pieces(c.number("segment"))
 		return plan{blocks: k * c.p, scratch: spare(c.p, k*c.p), program: func(b *sched.Builder, rank int) {
+			l := line{0, 1, c.p}
 			for segment := range k {
-				scatterRound(b, c.p, rank, segment*c.p)
-				gatherRound(b, c.p, rank, segment*c.p)
+				held := scatterRound(b, l, rank, segment*c.p, sched.In)
+				b.Copy(held, one(segment*c.p+rank), sched.Out, segment*c.p+rank, sched.Replace)
+				gatherRound(b, l, rank, segment*c.p)
 			}
 		}}
 	},

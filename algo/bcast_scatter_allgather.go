@@ -41,9 +41,10 @@ var bcastScatterAllgather = Algorithm{
 			if rank == c.root {
 				b.Copy(sched.In, whole(c.p), sched.Out, 0, sched.Replace)
 			}
-			scatter(b, c.p, c.root, rank, sched.Out)
+			l := line{0, 1, c.p}
+			scatter(b, l, c.root, rank, sched.Out)
 			if ring {
-				gatherRound(b, c.p, rank, 0)
+				gatherRound(b, l, rank, 0)
 			} else {
 				gatherDoubling(b, f, rank)
 			}

@@ -22,7 +22,8 @@ var gatherBinomial = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return scatterBinomial.cost(c, n) },
 	build: func(c call) plan {
 		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			held := gather(b, interval{0, c.p, c.root}, rank, keptBy(rank, c.root))
+			l := line{0, 1, c.p}
+			held := gather(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
 			if rank == c.root {
 				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 			}
@@ -30,22 +31,24 @@ var gatherBinomial = Algorithm{
 	},
 }
 
-// gather collects the blocks of an interval of ranks at its holder, in kept. It
-// returns where rank has its own block: in In, or after it has received
-// something, in kept.
-func gather(b *sched.Builder, v interval, rank int, kept sched.Buffer) sched.Buffer {
+// gather collects what the places of an interval stand for at its holder, in
+// kept. Place me finds its own in held, and gather returns where it has it then:
+// after it has received something, in kept.
+func gather(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {
 	if v.size() == 1 {
-		return sched.In
+		return held
 	}
 	own, other := v.handOver()
-	held := gather(b, either(own, other, rank), rank, kept)
-	switch rank {
+	held = gather(b, l, either(own, other, me), me, held, kept)
+	parts := l.parts(other.lo, other.hi)
+	switch me {
 	case other.holder:
-		b.Send(held, other.parts(), own.holder)
+		b.Send(held, parts, l.rank(own.holder))
 		b.EndStep()
 	case own.holder:
+		rank := l.rank(me)
 		b.Copy(held, one(rank), kept, rank, sched.Replace)
-		b.Recv(other.holder, kept, other.parts(), sched.Replace)
+		b.Recv(l.rank(other.holder), kept, parts, sched.Replace)
 		b.EndStep()
 		held = kept
 	}

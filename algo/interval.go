@@ -13,6 +13,26 @@ type line struct{ first, stride, n int }
 // rank returns the rank at place i of the line.
 func (l line) rank(i int) int { return l.first + i*l.stride }
 
+// parts returns the ranks that places lo ≤ i < hi stand for: in a mesh whose
+// ranks are numbered row by row, a place of a column stands for its row.
+func (l line) parts(lo, hi int) sched.Range {
+	base := l.first - l.first%l.stride
+	return sched.Range{Lo: base + lo*l.stride, Hi: base + hi*l.stride}
+}
+
+// part returns the ranks that place i stands for, where i may be as much as the
+// length of the line too small or too large.
+func (l line) part(i int) sched.Range {
+	i = (i + l.n) % l.n
+	return l.parts(i, i+1)
+}
+
+// neighbours returns the ranks after and before place i, the ends being
+// neighbours too.
+func (l line) neighbours(i int) (next, previous int) {
+	return l.rank((i + 1) % l.n), l.rank((i - 1 + l.n) % l.n)
+}
+
 // An interval is the places lo ≤ i < hi of a line, together with its holder:
 // the place that has what the whole interval is to get, or that is to get what
 // the whole interval has.
@@ -25,9 +45,8 @@ func (l line) rank(i int) int { return l.first + i*l.stride }
 // the partner is the holder XOR half the size, as in the books.
 type interval struct{ lo, hi, holder int }
 
-func (v interval) size() int          { return v.hi - v.lo }
-func (v interval) has(i int) bool     { return v.lo <= i && i < v.hi }
-func (v interval) parts() sched.Range { return sched.Range{Lo: v.lo, Hi: v.hi} }
+func (v interval) size() int      { return v.hi - v.lo }
+func (v interval) has(i int) bool { return v.lo <= i && i < v.hi }
 
 // halves cuts an interval of at least two places in the holder's own half and
 // the other. The lower is as long as the largest power of two that is less than

@@ -11,6 +11,9 @@ func whole(n int) sched.Range { return sched.Range{Lo: 0, Hi: n} }
 // one is a single block.
 func one(block int) sched.Range { return sched.Range{Lo: block, Hi: block + 1} }
 
+// shifted returns the blocks that are so many further on.
+func shifted(r sched.Range, by int) sched.Range { return sched.Range{Lo: r.Lo + by, Hi: r.Hi + by} }
+
 // recvCombine receives blocks and leaves in one buffer what another holds
 // combined with them. Where the two differ this is one operation with three
 // operands, and the step may send what is held.

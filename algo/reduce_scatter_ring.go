@@ -24,27 +24,29 @@ var reduceScatterRing = Algorithm{
 	cost:         func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
 	build: func(c call) plan {
 		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			scatterRound(b, c.p, rank, 0)
+			held := scatterRound(b, line{0, 1, c.p}, rank, 0, sched.In)
+			b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 		}}
 	},
 }
 
-// scatterRound combines the p blocks from first on, each in the Out of the rank
-// that it belongs to.
-func scatterRound(b *sched.Builder, p, rank, first int) {
-	next, previous := (rank+1)%p, (rank-1+p)%p
-	held := sched.In
-	for step := 1; step < p; step++ {
+// scatterRound sends round a line, whose ends are neighbours, what its places
+// are to combine of the parts that they stand for. Place me finds its operands
+// in held, and leaves its own part in Out if that is a single rank's, or else in
+// Scratch. The part of rank 0 is block first. It returns where place me has its
+// part.
+func scatterRound(b *sched.Builder, l line, me, first int, held sched.Buffer) sched.Buffer {
+	next, previous := l.neighbours(me)
+	own := held
+	for step := 1; step < l.n; step++ {
 		into := sched.Scratch
-		if step == p-1 {
+		if step == l.n-1 && l.stride == 1 {
 			into = sched.Out
 		}
-		b.Send(held, one(first+(rank-step+p)%p), next)
-		recvCombine(b, sched.In, into, one(first+(rank-step-1+p)%p), previous, sched.Left)
+		b.Send(held, shifted(l.part(me-step), first), next)
+		recvCombine(b, own, into, shifted(l.part(me-step-1), first), previous, sched.Left)
 		b.EndStep()
 		held = into
 	}
-	if p == 1 {
-		b.Copy(sched.In, one(first), sched.Out, first, sched.Replace)
-	}
+	return held
 }

@@ -27,32 +27,33 @@ var scatterBinomial = Algorithm{
 			held := sched.Scratch
 			if rank == c.root {
 				held = sched.In
+				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 			}
-			scatter(b, c.p, c.root, rank, held)
+			scatter(b, line{0, 1, c.p}, c.root, rank, held)
 		}}
 	},
 }
 
-// scatter brings every rank its block, into Out. The root finds all of them in
-// held; others keep there what they are to hand on.
-func scatter(b *sched.Builder, p, root, rank int, held sched.Buffer) {
-	if rank == root {
-		b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
-	}
-	for v := (interval{0, p, root}); v.size() > 1; {
+// scatter brings every place of a line what it stands for. The root has all of
+// it in held; other places receive it there, or in Out if it is their own part
+// and no more, and copy their own part to Out. Root and me are places.
+func scatter(b *sched.Builder, l line, root, me int, held sched.Buffer) {
+	rank := l.rank(me)
+	for v := (interval{0, l.n, root}); v.size() > 1; {
 		own, other := v.handOver()
-		switch rank {
+		parts := l.parts(other.lo, other.hi)
+		switch me {
 		case own.holder:
-			b.Send(held, other.parts(), other.holder)
+			b.Send(held, parts, l.rank(other.holder))
 			b.EndStep()
 		case other.holder:
-			if other.size() == 1 {
+			if parts.Len() == 1 {
 				held = sched.Out
 			}
-			b.Recv(own.holder, held, other.parts(), sched.Replace)
+			b.Recv(l.rank(own.holder), held, parts, sched.Replace)
 			b.EndStep()
 			b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 		}
-		v = either(own, other, rank)
+		v = either(own, other, me)
 	}
 }
