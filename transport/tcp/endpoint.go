@@ -77,6 +77,7 @@ type Endpoint struct {
 	listens  bool   // to all links, not only to busy ones
 	poll     poller
 	watching []*link // those that the driver waits for
+	full     bool    // one of them has a full socket
 }
 
 // alive counts the endpoints of this process: each may spin if it is alone, or

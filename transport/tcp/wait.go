@@ -11,9 +11,15 @@ import (
 )
 
 const (
-	// spinTime is how long a rank that has a core of its own asks again and
-	// again before it sleeps: a few times what a message takes.
-	spinTime = 50 * time.Microsecond
+	// A rank that waits asks again and again for spinTime if it has a core of
+	// its own, which is a few times what a message takes. Then it lets other
+	// processes have the core in between, until yieldTime. Then it sleeps.
+	spinTime  = 15 * time.Microsecond
+	yieldTime = 60 * time.Microsecond
+
+	spinLinks  = 8 // links that are worth asking one after the other
+	spinRounds = 4 // between two looks at the clock
+
 	// patience is how long a rank waits before it listens to ranks of which it
 	// expects nothing. Twice as long, and it tells those that say nothing what
 	// it waits for.
@@ -55,19 +61,20 @@ func (e *Endpoint) await(o *op) {
 // drive moves what there is to move on all links until o is over.
 func (e *Endpoint) drive(o *op) {
 	e.listens = false
-	spinFor := e.spinFor()
+	spins, yields := e.spins(), e.crowded
 	var tick, quiet time.Time // quiet: since when nothing has moved
 	for !o.over {
 		e.arm()
-		if e.spin(o, spinFor > 0) {
-			quiet = time.Time{}
+		if e.spin(o, spins, yields) {
+			quiet, yields = time.Time{}, e.crowded
 			continue
 		}
 		now := time.Now()
 		if quiet.IsZero() {
 			quiet = now
 		}
-		if now.Sub(quiet) < spinFor && e.entering.Load() == 0 {
+		if idle := now.Sub(quiet); spins && idle < yieldTime && e.mayMoveSoon() {
+			yields = e.crowded || idle > spinTime
 			continue
 		}
 		switch {
@@ -82,55 +89,56 @@ func (e *Endpoint) drive(o *op) {
 		}
 		e.sleep(o, tick.Sub(now))
 		for _, l := range e.watching {
-			if l.ready&writable != 0 {
-				l.flush()
-			}
-			if l.ready&readable != 0 {
-				l.receive()
-			}
+			l.move(l.ready)
 		}
 		e.settle()
 	}
 	e.watching = e.watching[:0]
 }
 
-// spinFor returns how long to spin: not at all where that would keep the
-// threads from other ranks of this process.
-func (e *Endpoint) spinFor() time.Duration {
-	here := int(alive.Load())
-	if !e.poll.spins() || here > 1 && (e.crowded || here > e.procs) {
-		return 0
+// move writes and reads what there is.
+func (l *link) move(what events) {
+	if what&writable != 0 {
+		l.flush()
 	}
-	return spinTime
+	if what&readable != 0 {
+		l.receive()
+	}
 }
 
-// spin asks the links again and again, without waiting, and reports whether
-// something has moved.
-func (e *Endpoint) spin(o *op, often bool) bool {
-	rounds := 1
-	switch {
-	case len(e.watching) > 4: // the poller is faster at so many
+// spins reports whether a waiting rank may keep its thread for a moment: not if
+// other ranks of this process need it.
+func (e *Endpoint) spins() bool {
+	here := int(alive.Load())
+	return e.poll.spins() && (here <= 1 || here <= e.procs && !e.crowded)
+}
+
+// mayMoveSoon reports whether spinning makes sense. A full socket takes long
+// to empty, many links take long to ask, and nobody should wait for the lock.
+func (e *Endpoint) mayMoveSoon() bool {
+	return !e.full && len(e.watching) <= spinLinks && e.entering.Load() == 0
+}
+
+// spin asks the links without waiting, once or, if it spins, a few times, and
+// reports whether something has moved.
+func (e *Endpoint) spin(o *op, spins, yields bool) bool {
+	if !e.mayMoveSoon() {
 		return false
-	case often && e.crowded:
-		rounds = 4
-	case often:
-		rounds = 16
+	}
+	rounds := 1
+	if spins {
+		rounds = spinRounds
 	}
 	moved := e.moved
 	for range rounds {
 		for _, l := range e.watching {
-			if l.want&writable != 0 {
-				l.flush()
-			}
-			if l.want&readable != 0 {
-				l.receive()
-			}
+			l.move(l.want)
 		}
 		e.settle()
 		if o.over || e.moved != moved {
 			return true
 		}
-		if e.crowded && often {
+		if spins && yields {
 			e.poll.yield()
 		}
 	}
@@ -176,13 +184,14 @@ func (e *Endpoint) arm() {
 	if e.listens {
 		from = e.links
 	}
-	e.watching = e.watching[:0]
+	e.watching, e.full = e.watching[:0], false
 	for _, l := range from {
 		if l == nil {
 			continue
 		}
 		if l.want = l.wants(); l.want != 0 {
 			e.watching = append(e.watching, l)
+			e.full = e.full || l.want&writable != 0
 		}
 	}
 }
