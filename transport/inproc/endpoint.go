@@ -2,7 +2,7 @@
 //
 // A message lies where its sender has it until its receiver reads it, and the
 // receiver combines as it reads: nothing is copied on the way, but for
-// messages of a few bytes, which travel in one cache line with their header.
+// short messages, which are copied so that the sender need not wait.
 // Nothing is made for two ranks before they have to do with each other, so
 // that a job of many thousand ranks costs what its messages cost.
 package inproc
@@ -208,26 +208,26 @@ func (e *Endpoint) end(err error) {
 		return
 	}
 	e.failed.Store(&err)
-	e.last = &transport.PeerError{Peer: e.rank, Err: transport.ErrLeft}
-	if err == transport.ErrClosed {
-		e.last.Reason = e.lastCall()
-	} else {
-		e.last.Err, e.last.Reason = transport.ErrAborted, err.Error()
-	}
-	e.job.endings++
-	for waiting := range e.job.waiting {
-		waiting.mail.wake()
-	}
 	for _, s := range e.streams {
 		s.unwatch()
 		s.disarm()
-		if w := s.wait.Swap(gone); w != 0 {
+		if s.wait.Swap(gone) != 0 {
 			s.wake <- struct{}{}
 		}
+	}
+	e.last = &transport.PeerError{Peer: e.rank, Err: transport.ErrAborted, Reason: err.Error()}
+	if err == transport.ErrClosed {
+		e.last.Err, e.last.Reason = transport.ErrLeft, e.lastCall()
+	}
+	for _, s := range e.streams {
 		for _, l := range s.links {
 			l.from.rouse()
 			l.to.rouse()
 		}
+	}
+	e.job.endings++
+	for waiting := range e.job.waiting {
+		waiting.mail.wake()
 	}
 }
 

@@ -247,6 +247,20 @@ func TestACombineThatPanicsEndsItsRankAlone(t *testing.T) {
 	}
 }
 
+func TestTwoStepsOfOneContextAtATimeAreAnError(t *testing.T) {
+	j := New(2)
+	s := transport.Signature{Call: "test"}
+	errs := make(chan error, 2)
+	for range cap(errs) {
+		go func() { errs <- swap(t.Context(), j.Endpoint(0), s, 1, 8) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != errTwoSteps {
+			t.Errorf("got %v, want %v", err, errTwoSteps)
+		}
+	}
+}
+
 func TestContextsThatAreReleasedLeaveNothing(t *testing.T) {
 	const n = 4
 	j := New(n)

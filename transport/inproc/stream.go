@@ -24,14 +24,15 @@ type stream struct {
 	context uint32
 	in, out table
 
-	// The step in progress.
-	sig     transport.Signature
-	posts   []posting // sends that have found no room yet
-	recvs   []receipt // receives that have not landed yet
-	loans   []loan    // messages lent
-	planned struct{ posts, recvs int }
-	steps   uint64 // counts steps
-	sweep   uint64 // counts sweeps over posts and recvs
+	// The step in progress, or the last one.
+	stepping atomic.Bool // it is in progress
+	sig      transport.Signature
+	posts    []posting // sends that have found no room yet
+	recvs    []receipt // receives that have not landed yet
+	loans    []loan    // messages lent
+	planned  struct{ posts, recvs int }
+	steps    uint64 // counts steps
+	sweep    uint64 // counts sweeps over posts and recvs
 
 	patience patience
 	done     <-chan struct{} // of the context that wakes the stream when it ends
@@ -62,18 +63,27 @@ type loan struct {
 	turn uint32
 }
 
-// errPanicked is what an endpoint ends with when a Combine panics.
-var errPanicked = errors.New("a Combine panicked")
+var (
+	errPanicked = errors.New("a Combine panicked")
+	errTwoSteps = errors.New("two steps of one context at a time")
+)
 
 // exchange does one step.
 func (s *stream) exchange(ctx context.Context, step transport.Step) (err error) {
+	if s.stepping.Swap(true) {
+		return s.end.fail(errTwoSteps)
+	}
 	defer func() {
 		if err != nil {
 			err = s.end.fail(err)
 			s.withdraw()
 		}
 		s.forget()
+		s.stepping.Store(false)
 	}()
+	if s.wait.Load() == gone {
+		return *s.end.failed.Load()
+	}
 	s.sig = step.Signature
 	s.steps++
 	lent, err := s.plan(step)

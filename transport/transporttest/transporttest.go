@@ -131,7 +131,7 @@ func (j *job) await(wait func()) {
 }
 
 // sig is the signature of most tests.
-var sig = transport.Signature{Context: 1, Sequence: 1, Call: "test"}
+var sig = transport.Signature{Context: 0, Sequence: 1, Call: "test"}
 
 // send is an Exchange that sends data to one rank.
 func send(ctx context.Context, e transport.Endpoint, s transport.Signature, to int, data []byte) error {
