@@ -19,6 +19,7 @@ var catalog = []*Algorithm{
 	&bcastSplitBinary,
 	&bcastMesh,
 	&bcastScatterAllgather,
+	&bcastCirculant,
 
 	&reduceLinear,
 	&reduceBinomial,
@@ -29,6 +30,7 @@ var catalog = []*Algorithm{
 	&reduceInOrderBinary,
 	&reduceMesh,
 	&reduceReduceScatterGather,
+	&reduceCirculant,
 
 	&scatterLinear,
 	&scatterBinomial,
@@ -39,12 +41,14 @@ var catalog = []*Algorithm{
 	&allgatherLinear,
 	&allgatherRing,
 	&allgatherRecursiveDoubling,
+	&allgatherCirculant,
 	&allgatherDirect,
 
 	&reduceScatterPairwise,
 	&reduceScatterRecursiveHalving,
 	&reduceScatterRecursiveDoubling,
 	&reduceScatterRing,
+	&reduceScatterCirculant,
 	&reduceScatterDirect,
 
 	&allreduceLinear,
@@ -56,6 +60,7 @@ var catalog = []*Algorithm{
 	&allreduceHalvingExchange,
 	&allreduceRing,
 	&allreduceReduceScatterAllgather,
+	&allreduceCirculant,
 	&allreduceDirect,
 	&allreduceHierarchical,
 	&allreduceSwing,
