@@ -96,6 +96,34 @@ func TestThousandsOfCommunicatorsComeAndGo(t *testing.T) {
 	})
 }
 
+// A rank may free a communicator while others still receive what it has sent.
+func TestFreeHoldsUpNobody(t *testing.T) {
+	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		for i := range 200 {
+			sub, err := c.Dup(ctx)
+			if err != nil {
+				return err
+			}
+			v := []int{i}
+			if c.Rank() == 2 { // the others have sent, received and freed by then
+				if err := chorale.Barrier(ctx, c); err != nil {
+					return err
+				}
+			}
+			if err := chorale.Gather(ctx, sub, make([]int, 3), v, 2, chorale.WithAlgorithm("linear")); err != nil {
+				return err
+			}
+			sub.Free()
+			if c.Rank() != 2 {
+				if err := chorale.Barrier(ctx, c); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
 	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Subset(ctx, []int{4, 0, 2})

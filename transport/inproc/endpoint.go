@@ -115,8 +115,8 @@ func (e *Endpoint) Close() error {
 	return nil
 }
 
-// Release drops what the endpoint holds for a context. No rank may have an
-// Exchange of that context in progress or begin one afterwards.
+// Release drops what the endpoint holds for a context, in which it has had its
+// last Exchange. Peers may still receive what it has sent them.
 func (e *Endpoint) Release(context uint32) {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
@@ -127,7 +127,10 @@ func (e *Endpoint) Release(context uint32) {
 	s.unwatch()
 	s.disarm()
 	for _, l := range s.links {
-		delete(e.job.links, linkID{l.from.end.rank, l.to.end.rank, context})
+		if l.released { // by the other end: this one may have been slower
+			delete(e.job.links, linkID{l.from.end.rank, l.to.end.rank, context})
+		}
+		l.released = true
 	}
 	delete(e.streams, context)
 	e.recent[context%uint32(len(e.recent))].CompareAndSwap(s, nil)

@@ -43,7 +43,9 @@ type link struct {
 	// The sender's, and the receiver's to read while the slot is full.
 	lent  [depth][]byte
 	boxes [depth][]byte // made when first needed
-	_     [32]byte
+
+	released bool // by one of its ends; under Job.mu
+	_        [31]byte
 }
 
 // A slot is one cache line with one message. The message with number i of its
