@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/chorale-go/chorale"
@@ -76,9 +77,14 @@ func TestMessagesOfDifferentCommunicatorsNeverMeet(t *testing.T) {
 	})
 }
 
-func TestThousandsOfCommunicatorsComeAndGo(t *testing.T) {
+func TestThousandsOfCommunicatorsComeAndGoWithoutGrowth(t *testing.T) {
+	const warm, most = 500, 1 << 20
+	var before uint64
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		for i := range 3000 {
+			if i == warm && c.Rank() == 0 {
+				before = heap()
+			}
 			sub, err := c.Split(ctx, c.Rank()%2, 0)
 			if err != nil {
 				return fmt.Errorf("communicator %d: %w", i, err)
@@ -92,8 +98,21 @@ func TestThousandsOfCommunicatorsComeAndGo(t *testing.T) {
 			}
 			sub.Free()
 		}
+		if c.Rank() == 0 {
+			if after := heap(); after > before+most {
+				return fmt.Errorf("the heap grew from %d to %d bytes", before, after)
+			}
+		}
 		return nil
 	})
+}
+
+// heap returns how many bytes are in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // A rank may free a communicator while others still receive what it has sent.
