@@ -27,12 +27,12 @@ func (s *Schedule) Check() error {
 	}
 	r := replay{s: s, out: make([]value, s.P*s.Blocks), scratch: make([]value, s.P*s.Scratch)}
 	for step := range t.Steps() {
-		for _, c := range t.Copies(step) {
-			if err := r.copy(&c); err != nil {
+		for _, i := range ofStep(t.copyOrder, t.copyEnd, step) {
+			if err := r.copy(&t.copies[i]); err != nil {
 				return err
 			}
 		}
-		for i := start(t.msgEnd, step); i < t.msgEnd[step]; i++ {
+		for _, i := range ofStep(t.messageOrder, t.messageEnd, step) {
 			if err := r.deliver(&t.messages[i]); err != nil {
 				return err
 			}
@@ -153,13 +153,15 @@ func (s *Schedule) checkBarrier(t *Timeline) error {
 		heard[rank*words+rank/64] = 1 << (rank % 64)
 	}
 	for step := range t.Steps() {
-		messages := t.messages[start(t.msgEnd, step):t.msgEnd[step]]
-		for i := range messages {
-			copy(of(before, messages[i].from), of(heard, messages[i].from))
+		messages := ofStep(t.messageOrder, t.messageEnd, step)
+		for _, i := range messages {
+			from := t.messages[i].from
+			copy(of(before, from), of(heard, from))
 		}
-		for i := range messages {
-			to := of(heard, messages[i].to)
-			for w, bits := range of(before, messages[i].from) {
+		for _, i := range messages {
+			m := &t.messages[i]
+			to := of(heard, m.to)
+			for w, bits := range of(before, m.from) {
 				to[w] |= bits
 			}
 		}

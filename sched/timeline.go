@@ -35,40 +35,51 @@ type RankCopy struct {
 // A Timeline lines up the programs of all ranks. It is what an observer sees
 // who counts a step whenever messages that wait for nothing more are delivered.
 type Timeline struct {
-	copies   []RankCopy // by step, rank, and order in the program
-	messages []message  // by step, receiver, and order in the program
-	copyEnd  []int      // copies[copyEnd[i-1]:copyEnd[i]] are those of step i
-	msgEnd   []int
+	copies   []RankCopy // by rank, and order in the program
+	messages []message  // by sender, and order in the program
+
+	// The copies by step, rank, and order in the program; the messages by step,
+	// receiver, and order in the program. Those of step i begin where those of
+	// step i-1 end.
+	copyOrder, messageOrder []int32
+	copyEnd, messageEnd     []int
 }
 
 // Steps returns the number of steps.
-func (t *Timeline) Steps() int { return len(t.msgEnd) }
+func (t *Timeline) Steps() int { return len(t.messageEnd) }
 
 // MessageCount returns the number of messages of all steps.
 func (t *Timeline) MessageCount() int { return len(t.messages) }
 
 // Copies returns the copies of a step. They come before its messages.
 func (t *Timeline) Copies(step int) []RankCopy {
-	return t.copies[start(t.copyEnd, step):t.copyEnd[step]]
+	order := ofStep(t.copyOrder, t.copyEnd, step)
+	out := make([]RankCopy, len(order))
+	for i, k := range order {
+		out[i] = t.copies[k]
+	}
+	return out
 }
 
 // Messages returns the messages of a step, those of one receiver in the order
 // in which its program lists them. All read what is there when the step's
 // copies are done.
 func (t *Timeline) Messages(step int) []Message {
-	ms := t.messages[start(t.msgEnd, step):t.msgEnd[step]]
-	out := make([]Message, len(ms))
-	for i := range ms {
-		out[i] = ms[i].export()
+	order := ofStep(t.messageOrder, t.messageEnd, step)
+	out := make([]Message, len(order))
+	for i, k := range order {
+		out[i] = t.messages[k].export()
 	}
 	return out
 }
 
-func start(ends []int, i int) int {
-	if i == 0 {
-		return 0
+// ofStep returns the part of a list that belongs to a step.
+func ofStep(list []int32, ends []int, step int) []int32 {
+	begin := 0
+	if step > 0 {
+		begin = ends[step-1]
 	}
-	return ends[i-1]
+	return list[begin:ends[step]]
 }
 
 // message is a Message in half the space: a ring of 1024 ranks has a million.
@@ -138,8 +149,8 @@ type recv struct {
 }
 
 type stepEnd struct {
-	copies, messages, recvs int // where the step begins in each list
-	pending                 int // its messages that are not done
+	copies, messages, recvs int32 // where the step begins in each list
+	pending                 int32 // its messages that are not done
 }
 
 // collect lists what all programs do, and looks at each step by itself.
@@ -159,7 +170,7 @@ func (l *lineup) collect() error {
 }
 
 func (l *lineup) here() stepEnd {
-	return stepEnd{copies: len(l.copies), messages: len(l.messages), recvs: len(l.recvs)}
+	return stepEnd{copies: int32(len(l.copies)), messages: int32(len(l.messages)), recvs: int32(len(l.recvs))}
 }
 
 func (l *lineup) add(rank, i int, step Step) {
@@ -218,7 +229,7 @@ func (l *lineup) match() error {
 		lo, hi := l.steps[l.first[rank]].recvs, l.steps[l.first[rank+1]].recvs
 		order = order[:0]
 		for i := lo; i < hi; i++ {
-			order = append(order, int32(i))
+			order = append(order, i)
 		}
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(l.recvs[a].from, l.recvs[b].from) })
 		if err := l.matchRank(order, sent[byReceiver[rank]:byReceiver[rank+1]]); err != nil {
@@ -322,7 +333,7 @@ func (l *lineup) complete(m *message, work []int) []int {
 	m.step = max(l.ready[m.from], l.ready[m.to])
 	n := l.first[m.to] + int(m.recvStep)
 	if m.inTurn {
-		for i := l.steps[n].recvs; i < l.steps[n].recvs+int(m.recv); i++ {
+		for i := l.steps[n].recvs; i < l.steps[n].recvs+m.recv; i++ {
 			earlier := &l.messages[l.recvs[i].message]
 			if !earlier.done {
 				return work
@@ -333,7 +344,7 @@ func (l *lineup) complete(m *message, work []int) []int {
 	m.done = true
 	work = l.leave(int(m.from), int(m.sendStep), work)
 	work = l.leave(int(m.to), int(m.recvStep), work)
-	for i := l.steps[n].recvs + int(m.recv) + 1; i < l.steps[n+1].recvs; i++ {
+	for i := l.steps[n].recvs + m.recv + 1; i < l.steps[n+1].recvs; i++ {
 		if next := &l.messages[l.recvs[i].message]; next.inTurn {
 			work = l.complete(next, work)
 		}
@@ -396,7 +407,7 @@ func (l *lineup) waitsFor(rank int) int {
 	return rank
 }
 
-// timeline sorts copies and messages by step.
+// timeline orders copies and messages by step.
 func (l *lineup) timeline() *Timeline {
 	steps := 0
 	for i := range l.messages {
@@ -406,31 +417,35 @@ func (l *lineup) timeline() *Timeline {
 		steps = max(steps, l.copies[i].Step+1)
 	}
 	t := &Timeline{
-		copies:   make([]RankCopy, len(l.copies)),
-		messages: make([]message, len(l.messages)),
-		copyEnd:  make([]int, steps),
-		msgEnd:   make([]int, steps),
+		copies:       l.copies,
+		messages:     l.messages,
+		copyOrder:    make([]int32, len(l.copies)),
+		messageOrder: make([]int32, len(l.messages)),
+		copyEnd:      make([]int, steps),
+		messageEnd:   make([]int, steps),
 	}
 	for i := range l.copies {
 		t.copyEnd[l.copies[i].Step]++
 	}
 	for i := range l.messages {
-		t.msgEnd[l.messages[i].step]++
+		t.messageEnd[l.messages[i].step]++
 	}
 	// The counts become beginnings, and advance to ends as the lists fill.
 	copies, messages := 0, 0
 	for i := range steps {
 		copies, t.copyEnd[i] = copies+t.copyEnd[i], copies
-		messages, t.msgEnd[i] = messages+t.msgEnd[i], messages
+		messages, t.messageEnd[i] = messages+t.messageEnd[i], messages
 	}
-	for _, c := range l.copies {
-		t.copies[t.copyEnd[c.Step]] = c
-		t.copyEnd[c.Step]++
+	for i := range l.copies {
+		end := &t.copyEnd[l.copies[i].Step]
+		t.copyOrder[*end] = int32(i)
+		*end++
 	}
-	for _, r := range l.recvs {
-		m := &l.messages[r.message]
-		t.messages[t.msgEnd[m.step]] = *m
-		t.msgEnd[m.step]++
+	for i := range l.recvs {
+		k := l.recvs[i].message
+		end := &t.messageEnd[l.messages[k].step]
+		t.messageOrder[*end] = k
+		*end++
 	}
 	return t
 }
