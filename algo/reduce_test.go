@@ -137,12 +137,16 @@ func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 		}
 	}
 	want := []string{
+		"allreduce circulant",
 		"allreduce reduce-scatter-allgather",
 		"allreduce ring",
 		"allreduce swing",
 		"allreduce tree",
 		"reduce binary-tree",
+		"reduce circulant",
 		"reduce tree",
+		"reduce-scatter circulant",
+		"reduce-scatter mesh",
 		"reduce-scatter recursive-halving",
 		"reduce-scatter ring",
 	}
