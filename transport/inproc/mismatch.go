@@ -53,19 +53,18 @@ func (s *stream) arm() {
 		return
 	}
 	s.late.And(^uint32(rung)) // in an earlier step
+	s.armed.Store(true)       // before it can ring
+	s.armedIn = s.steps
 	j := s.end.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case s.end.failed.Load() != nil:
-		return
 	case s.alarm == nil:
 		s.alarm = time.AfterFunc(j.suspicion, s.ring)
 	default:
 		s.alarm.Reset(j.suspicion)
 	}
-	s.armed.Store(true)
-	s.armedIn = s.steps
 }
 
 func (s *stream) ring() {
