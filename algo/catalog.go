@@ -34,22 +34,29 @@ var catalog = []*Algorithm{
 
 	&scatterLinear,
 	&scatterBinomial,
+	&scatterMesh,
 
 	&gatherLinear,
 	&gatherBinomial,
+	&gatherMesh,
 
 	&allgatherLinear,
 	&allgatherRing,
 	&allgatherRecursiveDoubling,
 	&allgatherCirculant,
+	&allgatherBruck,
+	&allgatherNeighborExchange,
 	&allgatherDirect,
+	&allgatherMesh,
 
 	&reduceScatterPairwise,
 	&reduceScatterRecursiveHalving,
 	&reduceScatterRecursiveDoubling,
+	&reduceScatterButterfly,
 	&reduceScatterRing,
 	&reduceScatterCirculant,
 	&reduceScatterDirect,
+	&reduceScatterMesh,
 
 	&allreduceLinear,
 	&allreduceTree,

@@ -118,12 +118,14 @@ func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 
 // The books' formulas, where p is a power of two.
 //
-// SPEC G1 G14 S3 I1 I2 I3 V1 V3 D1
+// SPEC G1 G14 S3 I1 I2 I3 V1 V3 D1 D3
 func TestTheCatalogueAgreesWithTheBooks(t *testing.T) {
 	const n = 1 << 20
 	for d := 1; d <= 20; d++ {
 		lg, p := float64(d), float64(int(1)<<d)
 		part := n * (p - 1) / p
+		rows, columns := float64(int(1)<<(d/2)), float64(int(1)<<(d-d/2))
+		square := fmt.Sprintf("%vx%v", rows, columns)
 		for _, test := range []struct {
 			c    sched.Collective
 			spec string
@@ -144,6 +146,14 @@ func TestTheCatalogueAgreesWithTheBooks(t *testing.T) {
 			{sched.ReduceScatter, "recursive-halving", model.Cost{Startups: lg, Words: part, Combines: part}},
 			{sched.ReduceScatter, "recursive-doubling", model.Cost{Startups: lg, Words: (lg-1)*n + n/p, Combines: (lg-1)*n + n/p}},
 			{sched.ReduceScatter, "ring", model.Cost{Startups: p - 1, Words: part, Combines: part}},
+			{sched.ReduceScatter, "mesh,dims=" + square, model.Cost{Startups: rows + columns - 2, Words: part, Combines: part}},
+			{sched.AllGather, "mesh,dims=" + square, model.Cost{Startups: rows + columns - 2, Words: part}},
+			{sched.AllGather, "bruck", model.Cost{Startups: lg, Words: part}},
+			{sched.AllGather, "neighbor-exchange", model.Cost{Startups: p / 2, Words: part}},
+			{sched.Scatter, "mesh", model.Cost{Startups: lg, Words: part}},
+			{sched.Gather, "mesh", model.Cost{Startups: lg, Words: part}},
+			{sched.AllToAll, "pairwise", model.Cost{Startups: p - 1, Words: part}},
+			{sched.AllToAll, "ecube", model.Cost{Startups: p - 1, Words: part}},
 			{sched.AllReduce, "recursive-doubling", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
 			{sched.AllReduce, "butterfly", model.Cost{Startups: lg, Words: lg * n, Combines: lg * n}},
 			{sched.AllReduce, "recursive-halving", model.Cost{Startups: 2 * lg, Words: 2 * part, Combines: part}},

@@ -8,7 +8,7 @@ import (
 // Restrictions says what an algorithm does not do.
 type Restrictions struct {
 	PowerOfTwo  bool // p must be a power of two
-	EvenRanks   bool // p must be even
+	EvenRanks   bool // p must be even, or 1
 	Commutative bool // operators must commute
 	EqualParts  bool // where each rank has a part, all must be equally long
 	AllPort     bool // ranks must use all their links at once, or else it costs more than it says
@@ -21,7 +21,7 @@ func (r Restrictions) Allow(p int) error {
 	switch {
 	case r.PowerOfTwo && p&(p-1) != 0:
 		return fmt.Errorf("needs a power of two of ranks, want %d or %d", 1<<floorLog(p), 2<<floorLog(p))
-	case r.EvenRanks && p%2 != 0:
+	case r.EvenRanks && p%2 != 0 && p > 1:
 		return fmt.Errorf("needs an even number of ranks, want %d or %d", p-1, p+1)
 	}
 	return nil
