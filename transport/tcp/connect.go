@@ -67,12 +67,7 @@ func (e *Endpoint) guest(b []byte) int {
 	return int(from)
 }
 
-func answer(v verdict, why error) []byte {
-	text := ""
-	if v == over {
-		text = why.Error()
-		text = text[:min(len(text), reasonMax)]
-	}
+func answer(v verdict, text string) []byte {
 	b := append([]byte(magic), version, byte(v), 0)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
 	return append(b, text...)
@@ -150,9 +145,9 @@ func (e *Endpoint) greet(ctx context.Context, l *link, conn net.Conn) error {
 	case err != nil:
 		return err
 	case v == over:
-		return &transport.PeerError{Peer: l.peer, Err: transport.ErrAborted, Reason: text}
+		return parted(l.peer, abort, text)
 	case v == closing:
-		return transport.ErrLeft
+		return parted(l.peer, bye, text)
 	}
 	e.lock()
 	if l.phase == greeting {
@@ -247,9 +242,9 @@ func (e *Endpoint) admit(conn net.Conn) {
 		conn.Close()
 		return
 	}
-	l, v, why := e.judge(peer)
+	l, v, text := e.judge(peer)
 	if v != 0 {
-		_, err = conn.Write(answer(v, why))
+		_, err = conn.Write(answer(v, text))
 	}
 	switch {
 	case v != welcome:
@@ -275,7 +270,7 @@ func (e *Endpoint) meet(conn net.Conn) (int, error) {
 		return 0, err
 	}
 	if string(b[:len(magic)]) == magic && b[len(magic)] != version {
-		_, err := conn.Write(answer(closing, nil)) // the version in it says enough
+		_, err := conn.Write(answer(closing, "")) // the version in it says enough
 		return 0, errors.Join(errStranger, err)
 	}
 	if _, err := io.ReadFull(conn, b[prefixLen:]); err != nil {
@@ -293,20 +288,22 @@ var errStranger = errors.New("not a rank of this job")
 // judge decides what to answer to a rank that says hello. Where both have said
 // hello, the lower rank's connection is the link. No verdict means that the
 // rank has a link already, or had one.
-func (e *Endpoint) judge(peer int) (l *link, v verdict, why error) {
+func (e *Endpoint) judge(peer int) (l *link, v verdict, text string) {
 	e.lock()
 	defer e.mu.Unlock()
 	l = e.link(peer)
 	switch {
-	case e.closed:
-		return l, closing, nil
 	case e.err != nil:
-		return l, over, e.err
+		how, text := e.lastWord()
+		if how == bye {
+			return l, closing, text
+		}
+		return l, over, text
 	case l.err != nil || l.phase == accepting || l.phase == up:
-		return l, 0, nil
+		return l, 0, ""
 	case l.phase == greeting && e.cfg.Rank < peer:
-		return l, mine, nil
+		return l, mine, ""
 	}
 	l.phase = accepting
-	return l, welcome, nil
+	return l, welcome, ""
 }

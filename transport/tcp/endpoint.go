@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,7 +62,8 @@ type Endpoint struct {
 	mu       sync.Mutex // guards what follows, and all links and operations
 	left     sync.Cond  // an operation has left
 	closed   bool
-	err      error // why this endpoint's part has ended
+	err      error               // why this endpoint's part has ended
+	last     transport.Signature // of the context of all ranks
 	links    []*link
 	busy     []*link // those that have something to wait for
 	again    []*link // those with something to look at once more
@@ -129,16 +131,19 @@ func (e *Endpoint) Size() int { return e.cfg.Size }
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	e.lock()
 	defer e.mu.Unlock()
-	if e.err == nil && ctx.Err() != nil {
-		e.fail(cause(ctx))
+	if e.closed {
+		return transport.ErrClosed
 	}
 	if e.err == nil {
-		if err := e.validate(&step); err != nil {
+		if err := e.validate(ctx, &step); err != nil {
 			e.fail(err)
 		}
 	}
 	if e.err != nil {
 		return e.err
+	}
+	if step.Signature.Context == 0 {
+		e.last = step.Signature
 	}
 	o := e.begin(ctx, step)
 	defer e.leave(o)
@@ -159,6 +164,43 @@ func (e *Endpoint) Lost(rank int, reason string) {
 	e.link(rank).end(&transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason})
 }
 
+// Release drops what the endpoint holds for a context in which it has had its
+// last Exchange.
+func (e *Endpoint) Release(context uint32) {
+	e.lock()
+	defer e.mu.Unlock()
+	for _, l := range e.links {
+		if l != nil {
+			l.aside = slices.DeleteFunc(l.aside, func(m *message) bool { return m.whole && m.sig.Context == context })
+		}
+	}
+}
+
+// Unread returns a [transport.UnreadError] if a message has come that no
+// Exchange has received. A rank that leaves then has not called what others
+// have: short messages need no receiver, so their senders may never notice. It
+// is nil after the endpoint's part in the job has ended. No Exchange may be in
+// progress.
+func (e *Endpoint) Unread() error {
+	e.lock()
+	defer e.mu.Unlock()
+	if e.err != nil || e.driven {
+		return nil
+	}
+	e.listens = true
+	defer func() { e.listens = false }()
+	for _, l := range e.links {
+		if l == nil {
+			continue
+		}
+		l.receive()
+		if sig, ok := l.unread(); ok {
+			return &transport.UnreadError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
+		}
+	}
+	return nil
+}
+
 // closeTimeout bounds how long an endpoint waits, when it ends, for peers that
 // do not read. They find a broken connection instead of a last word.
 const closeTimeout = time.Second
@@ -177,11 +219,7 @@ func (e *Endpoint) shut() {
 	if e.cfg.Listener != nil {
 		e.cfg.Listener.Close() // its error would tell nobody anything
 	}
-	if e.err == nil {
-		e.fail(transport.ErrClosed)
-	}
-	e.err = transport.ErrClosed
-	e.nudge()
+	e.fail(transport.ErrClosed)
 	e.drain()
 	for len(e.ops) > 0 {
 		e.left.Wait()
@@ -216,7 +254,13 @@ func (e *Endpoint) lock() {
 }
 
 // validate tests what can be wrong with a step before anything is started.
-func (e *Endpoint) validate(step *transport.Step) error {
+func (e *Endpoint) validate(ctx context.Context, step *transport.Step) error {
+	if ctx.Err() != nil {
+		return cause(ctx)
+	}
+	if e.within(step.Signature.Context) != nil {
+		return errTwoSteps
+	}
 	if n := len(step.Signature.Call); n > callMax {
 		return fmt.Errorf("tcp: the call's text has %d bytes, at most %d are allowed", n, callMax)
 	}
@@ -240,38 +284,4 @@ func (e *Endpoint) peer(rank int) error {
 		return &transport.RankError{Peer: rank, Rank: e.cfg.Rank, Size: e.cfg.Size}
 	}
 	return nil
-}
-
-// fail ends this endpoint's part in the job: every peer is told why, and every
-// Exchange in progress returns err.
-func (e *Endpoint) fail(err error) {
-	if e.err != nil {
-		return
-	}
-	e.err = err
-	for _, l := range e.links {
-		if l != nil {
-			l.farewell()
-		}
-	}
-	for _, o := range e.ops {
-		o.finish(err)
-	}
-	e.nudge()
-	if e.unsaid > 0 && !e.closed {
-		e.others.Go(func() {
-			e.lock()
-			defer e.mu.Unlock()
-			e.drain()
-		})
-	}
-}
-
-// cause returns why ctx has ended.
-func cause(ctx context.Context) error {
-	err := ctx.Err()
-	if why := context.Cause(ctx); why != err {
-		return fmt.Errorf("%w: %w", err, why)
-	}
-	return err
 }

@@ -297,6 +297,56 @@ func TestALeftOverOfAnEarlierCallIsAMismatch(t *testing.T) {
 	}
 }
 
+func TestARankThatLeavesWithAMessageUnreadIsTold(t *testing.T) {
+	mine, theirs := transport.Signature{Sequence: 1, Call: "mine"}, transport.Signature{Sequence: 2, Call: "theirs"}
+	ends := job(t, 2)
+	each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, mine, 1-e.Rank()) })
+	for _, e := range ends {
+		if err := e.Unread(); err != nil {
+			t.Errorf("rank %d: got %v", e.Rank(), err)
+		}
+	}
+	if err := send(ends[1], theirs, 0, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	want := transport.UnreadError{Rank: 0, Peer: 1, Mine: mine, Theirs: theirs}
+	for range 2 {
+		if got := new(transport.UnreadError); !errors.As(ends[0].Unread(), &got) || *got != want {
+			t.Errorf("got %v, want %v", got, &want)
+		}
+	}
+	ends[0].Close()
+	if err := ends[0].Unread(); err != nil {
+		t.Errorf("after Close: got %v", err)
+	}
+	checkPeer(t, swap(context.Background(), ends[1], theirs, 0), 0, transport.ErrLeft, `its last call was call 1, "mine"`)
+}
+
+func TestAContextThatIsReleasedLeavesNothing(t *testing.T) {
+	ends := putAside(t, "do", "re")
+	ends[1].Release(sig.Context + 1) // another
+	if n := len(ends[1].links[0].aside); n != 2 {
+		t.Errorf("%d messages are aside, want 2", n)
+	}
+	ends[1].Release(sig.Context)
+	if n := len(ends[1].links[0].aside); n != 0 {
+		t.Errorf("%d messages are aside, want none", n)
+	}
+}
+
+func TestTwoStepsOfOneContextAtATimeAreAnError(t *testing.T) {
+	e := job(t, 2)[0]
+	errs := make(chan error)
+	for range 2 {
+		go func() { errs <- swap(context.Background(), e, sig, 1) }()
+	}
+	for range 2 {
+		if err := <-errs; err != errTwoSteps {
+			t.Errorf("got %v, want %v", err, errTwoSteps)
+		}
+	}
+}
+
 func TestCallNumbersMayWrapAround(t *testing.T) {
 	for _, c := range []struct{ a, b uint32 }{{0, 1}, {1<<32 - 1, 0}, {1<<32 - 5, 7}, {1<<31 - 1, 1 << 31}} {
 		if !before(c.a, c.b) || before(c.b, c.a) || before(c.a, c.a) {
@@ -349,8 +399,8 @@ func TestACombineThatPanicsFailsTheEndpoint(t *testing.T) {
 			{From: 0, Into: into, Held: into, Elem: 1, Combine: func(_, _, _ []byte) { panic("no such sum") }},
 		}})
 	}()
-	if err := swap(context.Background(), ends[1], sig, 0); !errors.Is(err, errAbandoned) {
-		t.Errorf("got %v, want %v", err, errAbandoned)
+	if err := swap(context.Background(), ends[1], sig, 0); !errors.Is(err, errPanicked) {
+		t.Errorf("got %v, want %v", err, errPanicked)
 	}
 	checkPeer(t, swap(context.Background(), ends[0], sig, 1), 1, transport.ErrAborted, "panicked")
 }

@@ -30,12 +30,14 @@ type recv struct {
 	op    *op
 	got   int  // bytes that have landed
 	held  bool // not in turn yet
-	begun bool // its message is landing
 	done  bool
 	asked bool // the peer knows that it is waited for
 }
 
-var errAbandoned = errors.New("tcp: an Exchange was left in the middle: its Combine panicked")
+var (
+	errPanicked = errors.New("a Combine panicked")
+	errTwoSteps = errors.New("two steps of one context at a time")
+)
 
 // begin makes an op.
 func (e *Endpoint) begin(ctx context.Context, step transport.Step) *op {
@@ -151,7 +153,7 @@ func (r *recv) complete(e *Endpoint) {
 // another op.
 func (e *Endpoint) leave(o *op) {
 	if !o.over { // a Combine has panicked
-		e.fail(errAbandoned)
+		e.fail(errPanicked)
 	}
 	if o.drive {
 		e.driven = false

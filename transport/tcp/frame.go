@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/chorale-go/chorale/transport"
 )
 
 // A kind says what a frame is.
@@ -13,7 +15,7 @@ const (
 	data     kind = 1 + iota // the beginning of a message; the text is the call
 	more                     // a message goes on
 	ask                      // the sender waits for the receiver, in the call that the text names
-	bye                      // the sender closes its endpoint
+	bye                      // the sender closes its endpoint; the text says what it did last
 	abort                    // the sender gives up; the text says why
 	mismatch                 // the sender gives up because of what the receiver sent; the text holds both calls
 )
@@ -56,11 +58,12 @@ func (h header) append(b []byte) []byte {
 // parseHeader reads a header and refuses what no rank would write, so that
 // nobody makes room for a length that is not one.
 func parseHeader(b []byte) (header, error) {
+	body := binary.LittleEndian.Uint32(b[4:])
 	total := binary.LittleEndian.Uint64(b[16:])
 	h := header{
 		kind:     kind(b[0]),
 		text:     int(binary.LittleEndian.Uint16(b[2:])),
-		body:     int(binary.LittleEndian.Uint32(b[4:])),
+		body:     int(body),
 		context:  binary.LittleEndian.Uint32(b[8:]),
 		sequence: binary.LittleEndian.Uint32(b[12:]),
 		total:    int(total),
@@ -72,8 +75,22 @@ func parseHeader(b []byte) (header, error) {
 		return h, fmt.Errorf("a text of %d bytes", h.text)
 	case total > math.MaxInt:
 		return h, fmt.Errorf("a message of %d bytes", total)
-	case h.body > bodyMax, h.kind == data && h.body > h.total, h.kind > more && h.body > 0:
-		return h, fmt.Errorf("a frame with %d bytes of a message of %d", h.body, total)
+	case body > bodyMax, h.kind == data && h.body > h.total, h.kind > more && h.body > 0:
+		return h, fmt.Errorf("a frame with %d bytes of a message of %d", body, total)
 	}
 	return h, nil
 }
+
+// signature returns the call that a frame belongs to.
+func (h header) signature(text []byte) transport.Signature {
+	return transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(text)}
+}
+
+// contradicts reports whether a frame belongs to another call of the same
+// number.
+func (h header) contradicts(sig *transport.Signature, text []byte) bool {
+	return h.sequence == sig.Sequence && string(text) != sig.Call
+}
+
+// before compares two numbers of calls, which may have wrapped around.
+func before(a, b uint32) bool { return int32(a-b) < 0 }

@@ -1,9 +1,7 @@
 package tcp
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -104,6 +102,7 @@ func (l *link) end(err error) {
 		return
 	}
 	l.err = err
+	l.head, l.body = nil, nil
 	if l.phase != up {
 		close(l.opened)
 	}
@@ -134,81 +133,4 @@ func (l *link) gone(err error) {
 // nonsense ends the link because what the peer sends is no frame.
 func (l *link) nonsense(err error) {
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its connection carries " + err.Error()})
-}
-
-// farewell drops all that is under way and tells the peer how this endpoint
-// ends: behind what has begun of the current frame, in a copy, since the
-// memory of the step goes back to its owner.
-func (l *link) farewell() {
-	e := l.e
-	l.posted, l.queue = nil, nil
-	switch {
-	case l.said || l.err != nil || l.phase < greeting || l.phase == expecting:
-		return // the answer to its hello will say it
-	case l.phase < up: // attach comes here again
-		l.unsaid = true
-		e.unsaid++
-		return
-	case !l.unsaid:
-		l.unsaid = true
-		e.unsaid++
-	}
-	last := append(append([]byte(nil), l.head...), l.body...)
-	l.head, l.body = appendLastWord(last, e.err, l.peer), nil
-	l.said = true
-	e.watchOver(l)
-	l.flush()
-}
-
-// hush notes that there is no last word to write any more.
-func (l *link) hush() {
-	l.said = true
-	if !l.unsaid {
-		return
-	}
-	l.unsaid = false
-	if l.e.unsaid--; l.e.unsaid == 0 {
-		for _, o := range l.e.ops {
-			if o.drain {
-				o.finish(nil)
-			}
-		}
-	}
-}
-
-// appendLastWord appends the frame that tells a peer why this endpoint's part
-// has ended.
-func appendLastWord(b []byte, err error, peer int) []byte {
-	h := header{kind: abort}
-	text := err.Error()
-	text = text[:min(len(text), reasonMax)]
-	var m *transport.MismatchError
-	switch {
-	case err == transport.ErrClosed:
-		h.kind, text = bye, ""
-	case errors.As(err, &m) && m.Peer == peer:
-		h = header{kind: mismatch, context: m.Mine.Context, sequence: m.Mine.Sequence}
-		text = string(binary.LittleEndian.AppendUint32(nil, m.Theirs.Sequence))
-		text = string(binary.LittleEndian.AppendUint32([]byte(text), uint32(len(m.Mine.Call)))) + m.Mine.Call + m.Theirs.Call
-	}
-	h.text = len(text)
-	return append(h.append(b), text...)
-}
-
-// parseMismatch returns the mismatch that a peer has found, as this rank would
-// have found it.
-func parseMismatch(h header, text []byte, rank, peer int) (*transport.MismatchError, error) {
-	if len(text) < 8 {
-		return nil, fmt.Errorf("a mismatch of %d bytes", len(text))
-	}
-	sequence, n := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])
-	calls := text[8:]
-	if int64(n) > int64(len(calls)) {
-		return nil, fmt.Errorf("a mismatch with a call of %d bytes", n)
-	}
-	return &transport.MismatchError{
-		Rank: rank, Peer: peer,
-		Mine:   transport.Signature{Context: h.context, Sequence: sequence, Call: string(calls[n:])},
-		Theirs: transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(calls[:n])},
-	}, nil
 }

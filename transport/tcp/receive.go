@@ -1,11 +1,8 @@
 package tcp
 
 import (
-	"fmt"
 	"slices"
 	"unsafe"
-
-	"github.com/chorale-go/chorale/transport"
 )
 
 const (
@@ -16,14 +13,14 @@ const (
 // A receiver is the half of a link that reads.
 type receiver struct {
 	posted []*recv    // receives that are not complete, in order
-	stash  []*message // messages that have come before somebody expected them
+	aside  []*message // messages that were put aside, in order
 	in     []byte     // what is read, but not looked at, is in[lo:hi]
 	lo, hi int
 
 	// The message that is landing: where, and how much is to come in this
 	// frame and in later ones.
 	to         *recv
-	aside      *message
+	keep       *message
 	context    uint32
 	left, rest int
 	split      []byte // the beginning of an element that came in parts
@@ -31,52 +28,6 @@ type receiver struct {
 	blocked bool // the message at in[lo] waits until somebody expects it
 	heard   bool // something has come since this was last looked at
 	drops   bool // messages that nobody expects are thrown away
-}
-
-// reconsider looks again at what has come, since somebody expects more of it
-// than before.
-func (l *link) reconsider() {
-	for l.handOver() {
-	}
-	l.blocked = false
-	l.parse()
-	l.fate()
-}
-
-// handOver gives one message that was put aside to its receive. It returns
-// false if there was none to give.
-func (l *link) handOver() bool {
-	for i, m := range l.stash {
-		r := l.expects(m.sig.Context)
-		if r == nil || l.firstAside(m.sig.Context) != m {
-			continue
-		}
-		switch {
-		case m.sig != r.op.sig:
-			l.differ(r.op, m.sig)
-			return false
-		case r.held || !m.whole:
-			continue
-		case len(m.data) != len(r.Into):
-			l.e.fail(&transport.SizeError{Peer: l.peer, Got: len(m.data), Want: len(r.Into)})
-			return false
-		case r.Combine != nil && len(m.data) > 0:
-			r.combine(m.data)
-		default:
-			copy(r.Into, m.data)
-		}
-		l.stash = slices.Delete(l.stash, i, i+1)
-		l.landed(r)
-		return true
-	}
-	return false
-}
-
-// A message is one that was put aside.
-type message struct {
-	sig   transport.Signature
-	data  []byte
-	whole bool
 }
 
 func (l *link) makeBuffers() {
@@ -177,137 +128,9 @@ func (l *link) parse() {
 	}
 }
 
-// open begins with a frame. It returns false where the frame has to wait.
-func (l *link) open(h header, text []byte) bool {
-	switch h.kind {
-	case data:
-		if l.rest > 0 {
-			l.nonsense(fmt.Errorf("a message inside another"))
-			return false
-		}
-		return l.openMessage(h, text)
-	case more:
-		if h.context != l.context || h.body > l.rest {
-			l.nonsense(fmt.Errorf("%d bytes more of a message that has no more", h.body))
-			return false
-		}
-		l.left, l.rest = h.body, l.rest-h.body
-	case ask:
-		l.asked(h, text)
-	case bye:
-		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLeft})
-	case abort:
-		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrAborted, Reason: string(text)})
-	case mismatch:
-		m, err := parseMismatch(h, text, l.e.cfg.Rank, l.peer)
-		if err != nil {
-			l.nonsense(err)
-			return false
-		}
-		l.end(m)
-		if o := l.e.within(h.context); o != nil && o.sig == m.Mine {
-			l.e.fail(m)
-		}
-	}
-	return true
-}
-
-// openMessage begins with a message if somebody expects it. Else it waits where
-// it is, which holds the peer back. But it must not hold back the messages of
-// another context: if somebody waits for one of those, it is put aside.
-func (l *link) openMessage(h header, text []byte) bool {
-	r := l.expects(h.context)
-	switch {
-	case r == nil:
-		if o := l.e.within(h.context); o != nil && (h.sequence == o.sig.Sequence && string(text) != o.sig.Call || before(h.sequence, o.sig.Sequence)) {
-			l.differ(o, h.signature(text))
-			return false
-		}
-	case l.firstAside(h.context) != nil: // that one is for r
-	case h.sequence != r.op.sig.Sequence || string(text) != r.op.sig.Call:
-		l.differ(r.op, h.signature(text))
-		return false
-	case h.total != len(r.Into):
-		l.e.fail(&transport.SizeError{Peer: l.peer, Got: h.total, Want: len(r.Into)})
-		return false
-	case !r.held:
-		l.to = r
-		l.begin(h)
-		return true
-	}
-	switch {
-	case l.drops:
-	case slices.ContainsFunc(l.posted, func(r *recv) bool { return r.op.sig.Context != h.context }):
-		l.aside = &message{sig: h.signature(text)}
-		l.stash = append(l.stash, l.aside)
-	default:
-		l.blocked = true
-		return false
-	}
-	l.begin(h)
-	return true
-}
-
 func (l *link) begin(h header) {
 	l.context, l.left, l.rest = h.context, h.body, h.total-h.body
 	l.took(0)
-}
-
-// asked compares the call in which the peer waits for this rank with the one
-// in which this rank is.
-func (l *link) asked(h header, text []byte) {
-	o := l.e.within(h.context)
-	switch r := l.expects(h.context); {
-	case o == nil:
-	case h.sequence == o.sig.Sequence && string(text) != o.sig.Call:
-		l.differ(o, h.signature(text))
-	case r != nil && l.firstAside(h.context) == nil && before(o.sig.Sequence, h.sequence):
-		// What this rank waits for, the peer has not sent, and is past it.
-		l.differ(o, h.signature(text))
-	}
-}
-
-// differ fails the endpoint because the peer has called something else.
-func (l *link) differ(o *op, theirs transport.Signature) {
-	l.e.fail(&transport.MismatchError{Rank: l.e.cfg.Rank, Peer: l.peer, Mine: o.sig, Theirs: theirs})
-}
-
-// signature returns the call that a frame belongs to.
-func (h header) signature(text []byte) transport.Signature {
-	return transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(text)}
-}
-
-// before compares two numbers of calls, which may have wrapped around.
-func before(a, b uint32) bool { return int32(a-b) < 0 }
-
-// within returns the operation in progress in a context.
-func (e *Endpoint) within(context uint32) *op {
-	for _, o := range e.ops {
-		if !o.over && !o.drain && o.sig.Context == context {
-			return o
-		}
-	}
-	return nil
-}
-
-// expects returns the first receive of a context that awaits a message.
-func (l *link) expects(context uint32) *recv {
-	for _, r := range l.posted {
-		if r.op.sig.Context == context {
-			return r
-		}
-	}
-	return nil
-}
-
-// firstAside returns the first message of a context that was put aside.
-func (l *link) firstAside(context uint32) *message {
-	for _, m := range l.stash {
-		if m.sig.Context == context {
-			return m
-		}
-	}
-	return nil
 }
 
 // take takes bytes of the current frame to where they go.
@@ -317,8 +140,8 @@ func (l *link) take(p []byte) {
 		l.to.got += copy(l.to.Into[l.to.got:], p)
 	case l.to != nil:
 		l.combine(l.to, p)
-	case l.aside != nil:
-		l.aside.data = append(l.aside.data, p...)
+	case l.keep != nil:
+		l.keep.data = append(l.keep.data, p...)
 	}
 	l.took(len(p))
 }
@@ -336,9 +159,9 @@ func (l *link) took(n int) {
 		l.to = nil
 		l.landed(r)
 	}
-	if l.aside != nil {
-		l.aside.whole = true
-		l.aside = nil
+	if l.keep != nil {
+		l.keep.whole = true
+		l.keep = nil
 		l.e.lookAgain(l)
 	}
 }

@@ -134,7 +134,8 @@ func (l *link) curious() bool {
 // broken ends a link to which nothing can be written any more. The peer may
 // have said why before it went.
 func (l *link) broken(err error) {
-	l.drops = true
+	l.drops, l.blocked = true, false
+	l.parse()
 	l.receive()
 	if l.err == nil {
 		l.gone(err)

@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"time"
-
-	"github.com/chorale-go/chorale/transport"
 )
 
 const (
@@ -226,29 +224,6 @@ func (e *Endpoint) nudge() {
 	}
 }
 
-// drain returns when the last word of every link is written, or nobody has
-// read it for long.
-func (e *Endpoint) drain() {
-	if e.unsaid == 0 {
-		return
-	}
-	late := time.AfterFunc(closeTimeout, func() {
-		e.lock()
-		defer e.mu.Unlock()
-		for _, l := range e.links {
-			if l != nil {
-				l.hush()
-			}
-		}
-		e.nudge()
-	})
-	defer late.Stop()
-	o := e.begin(context.Background(), transport.Step{})
-	o.drain = true
-	defer e.leave(o)
-	e.await(o)
-}
-
 // A watch is a context that fails the endpoint if it ends while an Exchange
 // uses it. It stays for the next Exchange, which most often has the same.
 type watch struct {
@@ -271,7 +246,11 @@ func (e *Endpoint) watch(o *op) {
 	}
 	if len(e.watches) >= watchesMax {
 		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool {
-			return !e.uses(w.ended) && (w.stop() || true)
+			unused := !e.uses(w.ended)
+			if unused {
+				w.stop()
+			}
+			return unused
 		})
 	}
 	ctx, ended := o.ctx, o.ended
