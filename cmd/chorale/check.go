@@ -28,6 +28,7 @@ of the same size, nobody waits in a circle, no step writes what it also sends,
 and every rank ends with exactly what the collective promises: each contribution
 once and, unless the algorithm is for operators that commute, in rank order.
 
+An algorithm that is not named is tried with several values of its parameters.
 Every root is tried up to 64 ranks, and the first, the middle and the last one
 above. An algorithm that does not take some number of ranks is passed over there,
 unless it is named together with that one number.

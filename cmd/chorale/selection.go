@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -31,7 +32,7 @@ func (s *selection) schedules() (all []*sched.Schedule, err error) {
 		for _, c := range s.collectives {
 			for _, spec := range s.specs(c, p) {
 				for _, root := range s.roots(c, p) {
-					made, err := algo.New(c, spec, p, root, whole(c, p, s.bytes))
+					made, err := algo.New(c, spec, p, root, cmp.Or(whole(c, p, s.bytes), algo.VariantBytes))
 					switch {
 					case err == nil:
 						all = append(all, made)
@@ -52,8 +53,7 @@ func (s *selection) schedules() (all []*sched.Schedule, err error) {
 }
 
 // specs returns the algorithms of a collective to try with p ranks: the one
-// that is named; or else all that take p, with each word that a parameter may
-// be.
+// that is named; or else all that take p, with several values of each parameter.
 func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 	name, _, _ := strings.Cut(s.algorithm, ",")
 	if s.algorithm != "" {
@@ -66,15 +66,7 @@ func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 		if a.Restrictions.Allow(p) != nil {
 			continue
 		}
-		specs = append(specs, a.Name)
-		for _, param := range a.Params {
-			words := strings.Split(param.Values, "|")
-			for _, word := range words {
-				if len(words) > 1 && word != param.Default {
-					specs = append(specs, a.Name+","+param.Key+"="+word)
-				}
-			}
-		}
+		specs = append(specs, algo.Variants(a, p)...)
 	}
 	return specs
 }
