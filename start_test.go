@@ -69,6 +69,47 @@ func TestAPreparedCallIsStartedManyTimes(t *testing.T) {
 	})
 }
 
+func TestEveryCollectiveCanBeStarted(t *testing.T) {
+	const p = 3
+	counts := []int{2, 2, 2}
+	onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+		one := chorale.Op[int64]{Combine: func(a, b int64) int64 { return a + b }, Commutative: true}
+		src, whole := vector(c.Rank(), 2), vector(c.Rank(), 6)
+		part := func() []int64 { return make([]int64, 2) }
+		all := func() []int64 { return make([]int64, 6) }
+		sum := part()
+		requests := []*chorale.Request{
+			chorale.StartAllReduce(ctx, c, sum, src, chorale.Sum),
+			chorale.StartBarrier(ctx, c),
+			chorale.StartBcast(ctx, c, part(), 1),
+			chorale.StartReduce(ctx, c, part(), src, chorale.Sum, 0),
+			chorale.StartReduceFunc(ctx, c, part(), src, one, 0),
+			chorale.StartAllReduceFunc(ctx, c, part(), src, one),
+			chorale.StartScatter(ctx, c, part(), whole, 2),
+			chorale.StartScatterV(ctx, c, part(), whole, counts, 2),
+			chorale.StartGather(ctx, c, all(), src, 2),
+			chorale.StartGatherV(ctx, c, all(), src, counts, 2),
+			chorale.StartAllGather(ctx, c, all(), src),
+			chorale.StartAllGatherV(ctx, c, all(), src, counts),
+			chorale.StartReduceScatter(ctx, c, part(), whole, chorale.Sum),
+			chorale.StartReduceScatterFunc(ctx, c, part(), whole, one),
+			chorale.StartReduceScatterV(ctx, c, part(), whole, counts, chorale.Sum),
+			chorale.StartReduceScatterVFunc(ctx, c, part(), whole, counts, one),
+			chorale.StartAllToAll(ctx, c, all(), whole),
+			chorale.StartAllToAllV(ctx, c, all(), whole, counts, counts),
+			chorale.StartScan(ctx, c, part(), src, chorale.Sum),
+			chorale.StartScanFunc(ctx, c, part(), src, one),
+			chorale.StartExScan(ctx, c, part(), src, chorale.Sum),
+			chorale.StartExScanFunc(ctx, c, part(), src, one),
+			chorale.StartShift(ctx, c, part(), src, 1),
+		}
+		if err := chorale.WaitAll(requests...); err != nil {
+			return err
+		}
+		return same(c, "sum", sum, total(p, 2))
+	})
+}
+
 func TestAStartedCallThatFailsSaysSo(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		r := chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {
