@@ -29,7 +29,7 @@ var allreduceCirculant = Algorithm{
 		g := newCirculant(c.p)
 		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			openWindow(b, c.p, rank)
-			g.scatter(b, rank)
+			g.scatter(b, rank, sched.Scratch)
 			g.gather(b, rank)
 			closeWindow(b, c.p, rank)
 		}}

@@ -31,20 +31,27 @@ var reduceScatterCirculant = Algorithm{
 	build: func(c call) plan {
 		g := newCirculant(c.p)
 		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+			if c.p == 1 {
+				b.Copy(sched.In, one(0), sched.Out, 0, sched.Replace)
+				return
+			}
 			openWindow(b, c.p, rank)
-			g.scatter(b, rank)
-			b.Copy(sched.Scratch, one(rank), sched.Out, rank, sched.Replace)
+			g.scatter(b, rank, sched.Out)
 		}}
 	},
 }
 
-// scatter combines, in the window of each rank, all contributions to its own
-// block.
-func (g circulant) scatter(b *sched.Builder, rank int) {
+// scatter combines, in the windows of the ranks, all contributions to the first
+// block of each. The sum lands in into.
+func (g circulant) scatter(b *sched.Builder, rank int, into sched.Buffer) {
 	for k := g.rounds() - 1; k >= 0; k-- {
 		skip, less := g.skips[k], g.skips[k+1]-g.skips[k]
 		b.Send(sched.Scratch, window(rank+skip, less), (rank+skip)%g.p)
-		b.Recv((rank-skip+g.p)%g.p, sched.Scratch, window(rank, less), sched.Right)
+		sum := sched.Scratch
+		if k == 0 {
+			sum = into
+		}
+		recvCombine(b, sched.Scratch, sum, window(rank, less), (rank-skip+g.p)%g.p, sched.Right)
 		b.EndStep()
 	}
 }
