@@ -77,12 +77,16 @@ func StartReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, o
 
 // StartReduceScatterV starts [ReduceScatterV].
 func StartReduceScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op func() Op[T], options ...Option) *Request {
-	return Start(ctx, c, func(ctx context.Context, c *Comm) error { return ReduceScatterV(ctx, c, dst, src, counts, op, options...) })
+	return Start(ctx, c, func(ctx context.Context, c *Comm) error {
+		return ReduceScatterV(ctx, c, dst, src, counts, op, options...)
+	})
 }
 
 // StartReduceScatterVFunc starts [ReduceScatterVFunc].
 func StartReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op[T], options ...Option) *Request {
-	return Start(ctx, c, func(ctx context.Context, c *Comm) error { return ReduceScatterVFunc(ctx, c, dst, src, counts, op, options...) })
+	return Start(ctx, c, func(ctx context.Context, c *Comm) error {
+		return ReduceScatterVFunc(ctx, c, dst, src, counts, op, options...)
+	})
 }
 
 // StartAllToAll starts [AllToAll].
@@ -92,7 +96,9 @@ func StartAllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ..
 
 // StartAllToAllV starts [AllToAllV].
 func StartAllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, srcCounts []int, options ...Option) *Request {
-	return Start(ctx, c, func(ctx context.Context, c *Comm) error { return AllToAllV(ctx, c, dst, src, dstCounts, srcCounts, options...) })
+	return Start(ctx, c, func(ctx context.Context, c *Comm) error {
+		return AllToAllV(ctx, c, dst, src, dstCounts, srcCounts, options...)
+	})
 }
 
 // StartScan starts [Scan].
