@@ -14,7 +14,40 @@ func TestAlltoallsSendTheMessagesOfTheTexts(t *testing.T) {
 		{"pairwise", 3, 0, "0→1 1→2 2→0; 0→2 1→0 2→1"},
 		{"pairwise", 4, 0, "0→1 1→2 2→3 3→0; 0↔2 1↔3; 0→3 1→0 2→1 3→2"},
 		{"direct", 3, 0, "0↔1 0↔2 1↔2"},
+		{"ring", 1, 0, ""},
+		{"ring", 3, 0, "0→1 1→2 2→0; 0→1 1→2 2→0; "},
+		{"hypercube", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7; "},
+		{"mesh,dims=2x3", 6, 0, "0→1 1→2 2→0 3→4 4→5 5→3; 0→1 1→2 2→0 3→4 4→5 5→3; 0↔3 1↔4 2↔5; "},
+		{"bruck", 5, 0, "0→1 1→2 2→3 3→4 4→0; 0→2 1→3 2→4 3→0 4→1; 0→4 1→0 2→1 3→2 4→3; "},
 	})
+}
+
+// A bundle goes on until it has come to the place that it is for: in each step
+// there is one less.
+//
+// SPEC D3
+func TestBundlesGetFewerOnTheirWayRound(t *testing.T) {
+	for _, test := range []struct {
+		spec string
+		p    int
+		want []int // blocks of a message, step by step
+	}{
+		{"ring", 5, []int{4, 3, 2, 1}},
+		{"mesh", 9, []int{6, 3, 6, 3}},
+		{"mesh,dims=2x3", 6, []int{4, 2, 3}},
+		{"hypercube", 16, []int{8, 8, 8, 8}},
+		{"bruck", 16, []int{8, 8, 8, 8}},
+		{"bruck", 11, []int{5, 5, 4, 3}},
+	} {
+		s := newSchedule(t, sched.AllToAll, test.spec, test.p, 0)
+		for i, step := range moments(t, s) {
+			for _, m := range step.messages {
+				if m.Blocks.Len() != test.want[i] {
+					t.Errorf("%s, step %d: %d sends %d blocks, want %d", describe(s), i+1, m.From, m.Blocks.Len(), test.want[i])
+				}
+			}
+		}
+	}
 }
 
 // SPEC D3: step j pairs each rank with rank XOR j.

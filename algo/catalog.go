@@ -86,6 +86,10 @@ var catalog = []*Algorithm{
 
 	&alltoallLinear,
 	&alltoallPairwise,
+	&alltoallRing,
+	&alltoallMesh,
+	&alltoallBruck,
+	&alltoallHypercube,
 	&alltoallEcube,
 	&alltoallDirect,
 

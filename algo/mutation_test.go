@@ -193,10 +193,17 @@ func TestEveryMutationThatChangesTheOutcomeIsCaught(t *testing.T) {
 				if a.Restrictions.Allow(p) != nil {
 					continue
 				}
-				for _, spec := range algo.Variants(a, p) {
+				specs := algo.Variants(a, p)
+				if p > 4 {
+					specs = specs[:1]
+				}
+				for _, spec := range specs {
 					for _, root := range []int{0, p / 2} {
 						if root == 0 || a.Collective.Rooted() || a.Collective == sched.Shift {
 							s := newSchedule(t, a.Collective, spec, p, root)
+							if tally(t, s).messages > 60 {
+								continue // what more steps show, fewer ranks or pieces show too
+							}
 							broken(s)(compare)
 							brokenAtBothEnds(t, s)(compare)
 						}
