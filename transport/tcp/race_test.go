@@ -1,0 +1,5 @@
+//go:build race
+
+package tcp
+
+func init() { underRace = true }
