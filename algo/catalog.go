@@ -20,6 +20,7 @@ var catalog = []*Algorithm{
 	&bcastMesh,
 	&bcastScatterAllgather,
 	&bcastCirculant,
+	&bcastRotated,
 
 	&reduceLinear,
 	&reduceBinomial,
@@ -31,6 +32,7 @@ var catalog = []*Algorithm{
 	&reduceMesh,
 	&reduceReduceScatterGather,
 	&reduceCirculant,
+	&reduceRotated,
 
 	&scatterLinear,
 	&scatterBinomial,

@@ -27,6 +27,14 @@ func TestReductionsSendTheMessagesOfTheTexts(t *testing.T) {
 		{"tree", 7, 0, "4→0 5→1 6→2; 2→0 3→1; 1→0"},
 		{"tree", 5, 0, "3→0 4→1; 2→0; 1→0"},
 		{"tree", 5, 3, "1→3 2→4; 0→3; 4→3"},
+		{"knomial,k=3", 9, 4, "0→1 2→1 3→4 5→4 6→7 8→7; 1→4 7→4"},
+		// In rank order, to the first rank, to the last, and to one in between.
+		{"chain", 5, 0, "4→3; 3→2; 2→1; 1→0"},
+		{"chain", 5, 4, "0→1; 1→2; 2→3; 3→4"},
+		{"chain", 5, 2, "2→3; 3→4; 4→1; 1→0; 0→2"},
+		{"binary-tree", 7, 0, "4→1 6→2; 3→1 5→2; 2→0; 1→0"},
+		{"in-order-binary", 7, 3, "2→1 6→5; 0→1 4→5; 5→3; 1→3"},
+		{"in-order-binary", 7, 0, "3→2 5→6; 1→2 6→4; 2→4; 4→0"},
 		// SPEC I2: reduce-scatter, then gather.
 		{"reduce-scatter-gather", 4, 0, "0↔1 2↔3; 0↔2 1↔3; 2→0 3→1; 1→0"},
 		{"reduce-scatter-gather", 4, 3, "0↔1 2↔3; 0↔2 1↔3; 0→2 1→3; 2→3"},
@@ -144,6 +152,7 @@ func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 		"allreduce tree",
 		"reduce binary-tree",
 		"reduce circulant",
+		"reduce rotated",
 		"reduce tree",
 		"reduce-scatter circulant",
 		"reduce-scatter mesh",
