@@ -78,15 +78,14 @@ func (m mesh) swings(rank int) (steps []turnout) {
 func swingOn(ring, i, s int) (to int, upper bool) {
 	side := 1 - i%2*2
 	to = (i + side*swingBy(s)) & (ring - 1)
-	switch even := i; {
+	even := i
+	switch {
 	case 2<<s == ring:
 		return to, i%2 == 1
-	default:
-		if i%2 == 1 {
-			even = i - swingBy(s+1)
-		}
-		return to, even>>(s+1)&1 == 1
+	case i%2 == 1:
+		even = i - swingBy(s+1)
 	}
+	return to, even>>(s+1)&1 == 1
 }
 
 // swingBy returns how far even places swing in step s: 1 − 2 + 4 − 8 + …, with

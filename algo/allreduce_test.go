@@ -24,7 +24,27 @@ func TestAllreducesSendTheMessagesOfTheTexts(t *testing.T) {
 		{"butterfly", 1, 0, ""},
 		{"recursive-doubling", 7, 0, "1→0 3→2 5→4; 0↔2 4↔6; 0↔4 2↔6; 0→1 2→3 4→5"},
 	})
+	expectMessages(t, sched.AllReduce, []messageCase{
+		{"linear", 4, 0, "1→0; 2→0; 3→0; 0→1; 0→2; 0→3"},
+		{"direct", 3, 0, "0↔1 0↔2 1↔2; "}, // rank 2 ends with its own and what came
+		{"recursive-multiplying,k=3", 7, 0, "1→0 4↔5 4↔6 5↔6; 0↔2 0↔3 2↔3; 0↔4 2↔5 3↔6; 0→1"},
+		{"hierarchical,group=3", 8, 0, "1→0 4→3 7→6; 2→0 5→3; 3→0; 0↔6; 0→3 6→7; 0→2 3→5; 0→1 3→4"},
+		{"ring", 3, 0, "0→1 1→2 2→0; 0→1 1→2 2→0; 0→1 1→2 2→0; 0→1 1→2 2→0"},
+		// Distances 1, −1, 3, and back.
+		{"swing", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔7 1↔2 3↔4 5↔6; 0↔3 1↔6 2↔5 4↔7; 0↔3 1↔6 2↔5 4↔7; 0↔7 1↔2 3↔4 5↔6; 0↔1 2↔3 4↔5 6↔7"},
+	})
+	expectMessages(t, sched.Scan, []messageCase{
+		{"linear", 4, 0, "0→1; 1→2; 2→3"},
+		{"recursive-doubling", 6, 0, "0→1 1→2 2→3 3→4 4→5; 0→2 1→3 2→4 3→5; 0→4 1→5"},
+	})
+	expectMessages(t, sched.ExScan, []messageCase{
+		{"linear", 4, 0, "0→1; 1→2; 2→3"},
+		{"recursive-doubling", 6, 0, "0→1 1→2 2→3 3→4 4→5; 0→2 1→3 2→4 3→5; 0→4 1→5"},
+	})
 	expectMessages(t, sched.Barrier, []messageCase{
+		{"linear", 4, 0, "1→0 2→0 3→0; 0→1 0→2 0→3"},
+		{"tree", 6, 0, "1→0 3→2 5→4; 2→0; 4→0; 0→4; 0→2 4→5; 0→1 2→3"},
+		{"double-ring", 4, 0, "0→1; 1→2; 2→3; 3→0; 0→1; 1→2"},
 		// SPEC V2: the same exchange with empty tokens is a barrier.
 		{"butterfly", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
 		{"butterfly", 7, 0, "0↔1 2↔3 4↔5; 0↔2 1↔3 4↔6; 2↔6 4→5; 0↔4 1↔5; 0→3"},

@@ -58,6 +58,14 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 		// SPEC V5: two children each.
 		{"binary-tree", 7, 0, "0→1; 0→2 1→3; 1→4 2→5; 2→6"},
 		{"binary-tree", 5, 3, "3→4; 3→0 4→1; 4→2"},
+		// Places 0, 3 and 6, and then three at each.
+		{"knomial,k=3", 9, 0, "0→3 0→6; 0→1 0→2 3→4 3→5 6→7 6→8"},
+		{"knomial,k=3", 5, 4, "4→1; 1→0 1→2 4→3"},
+		// Two pieces follow each other.
+		{"chain,segment=500", 4, 2, "2→3; 2→3 3→0; 0→1 3→0; 0→1"},
+		// Half of the vector goes to the odd places, half to the even ones.
+		{"split-binary", 7, 0, "0→1; 0→2 1→3; 1→5 2→4; 2→6 3↔4; 1↔2 5↔6"},
+		{"split-binary", 2, 1, "1→0; 1→0"},
 		// SPEC I1: scatter, then allgather.
 		{"scatter-allgather", 4, 0, "0→2; 0→1 2→3; 0↔1 2↔3; 0↔2 1↔3"},
 		{"scatter-allgather,allgather=ring", 3, 0, "0→2; 0→1; 0→1 1→2 2→0; 0→1 1→2 2→0"},

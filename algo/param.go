@@ -201,12 +201,16 @@ func bestSegment(fill func(p int) float64) Param {
 
 // startupBytes is how many bytes move in the time that a message takes to start,
 // where a number of pieces is to be chosen. It is of the right order for shared
-// memory and for Ethernet alike.
-const startupBytes = 8 << 10
+// memory and for Ethernet alike. Pieces of fewer bytes than a cache line are not
+// worth a message, whatever the formula says.
+const (
+	startupBytes = 8 << 10
+	leastPiece   = 64
+)
 
 // bestPieces returns in how many pieces of n/k bytes to cut the vector if they
 // take (fill + k) messages one after another: k = √(fill nβ/α).
 func (c call) bestPieces(fill float64) int {
 	k := math.Sqrt(max(0, fill) * float64(c.bytes) / startupBytes)
-	return max(1, min(int(math.Round(k)), c.bytes, maxPieces))
+	return max(1, min(int(math.Round(k)), c.bytes/leastPiece, maxPieces))
 }

@@ -25,7 +25,9 @@ var scanRecursiveDoubling = Algorithm{
 	build: func(c call) plan {
 		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held, coming := sched.In, 0
-			if rank > 0 {
+			if rank == 0 {
+				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
+			} else {
 				coming = floorLog(rank) + 1
 			}
 			for d := 1; d < c.p; d *= 2 {
@@ -39,7 +41,6 @@ var scanRecursiveDoubling = Algorithm{
 				}
 				b.EndStep()
 			}
-			b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
 		}}
 	},
 }
