@@ -80,6 +80,8 @@ type Endpoint struct {
 	poll     poller
 	watching []*link // those that the driver waits for
 	full     bool    // one of them has a full socket
+	mail     mailbox
+	seekers  int // operations that wait for letters from any rank
 }
 
 // alive counts the endpoints of this process: each may spin if it is alone, or
@@ -165,7 +167,7 @@ func (e *Endpoint) Lost(rank int, reason string) {
 }
 
 // Release drops what the endpoint holds for a context in which it has had its
-// last Exchange.
+// last Exchange and taken its last letter.
 func (e *Endpoint) Release(context uint32) {
 	e.lock()
 	defer e.mu.Unlock()
@@ -174,6 +176,7 @@ func (e *Endpoint) Release(context uint32) {
 			l.aside = slices.DeleteFunc(l.aside, func(m *message) bool { return m.whole && m.sig.Context == context })
 		}
 	}
+	e.discard(context)
 }
 
 // Unread returns a [transport.UnreadError] if a message has come that no
@@ -184,16 +187,14 @@ func (e *Endpoint) Release(context uint32) {
 func (e *Endpoint) Unread() error {
 	e.lock()
 	defer e.mu.Unlock()
-	if e.err != nil || e.driven {
+	if e.err != nil {
 		return nil
 	}
-	e.listens = true
-	defer func() { e.listens = false }()
 	for _, l := range e.links {
 		if l == nil {
 			continue
 		}
-		l.receive()
+		l.listen()
 		if sig, ok := l.unread(); ok {
 			return &transport.UnreadError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
 		}

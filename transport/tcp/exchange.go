@@ -10,18 +10,19 @@ import (
 
 // An op is an Exchange in progress.
 type op struct {
-	e     *Endpoint
-	sig   transport.Signature
-	ctx   context.Context
-	ended <-chan struct{} // ctx.Done()
-	parts int             // messages that are not complete
-	recvs []recv
-	turn  int // the first receive that is not complete
-	over  bool
-	err   error
-	drain bool          // over when every last word is written
-	drive bool          // this op's goroutine drives the endpoint
-	wake  chan struct{} // rung when over, or when it is this op's turn to drive
+	e      *Endpoint
+	sig    transport.Signature
+	ctx    context.Context
+	ended  <-chan struct{} // ctx.Done()
+	parts  int             // messages that are not complete
+	recvs  []recv
+	turn   int // the first receive that is not complete
+	over   bool
+	err    error
+	errand               // what it waits for if it is no Exchange
+	drain  bool          // over when every last word is written
+	drive  bool          // this op's goroutine drives the endpoint
+	wake   chan struct{} // rung when over, or when it is this op's turn to drive
 }
 
 // A recv is a receive of an op.

@@ -18,6 +18,15 @@ const (
 	bye                      // the sender closes its endpoint; the text says what it did last
 	abort                    // the sender gives up; the text says why
 	mismatch                 // the sender gives up because of what the receiver sent; the text holds both calls
+
+	// Letters: the text is the tag, eight bytes, and the type; the sequence is the
+	// number of an offer.
+	post     // a letter with its contents
+	offer    // a letter that the sender keeps until it is granted
+	withdraw // the letter of that number is offered no more
+	grant    // the receiver takes the letter of that number
+	part     // contents of the letter of that number
+	taken    // letters that cost so much are out of the mailbox
 )
 
 const (
@@ -69,17 +78,20 @@ func parseHeader(b []byte) (header, error) {
 		total:    int(total),
 	}
 	switch {
-	case h.kind < data || h.kind > mismatch || b[1] != 0:
+	case h.kind < data || h.kind > taken || b[1] != 0:
 		return h, fmt.Errorf("a frame of kind %d", h.kind)
 	case h.text > textMax:
 		return h, fmt.Errorf("a text of %d bytes", h.text)
 	case total > math.MaxInt:
 		return h, fmt.Errorf("a message of %d bytes", total)
-	case body > bodyMax, h.kind == data && h.body > h.total, h.kind > more && h.body > 0:
+	case body > bodyMax, h.kind == data && h.body > h.total, h.body > 0 && !h.kind.carries():
 		return h, fmt.Errorf("a frame with %d bytes of a message of %d", body, total)
 	}
 	return h, nil
 }
+
+// carries reports whether frames of this kind have a body.
+func (k kind) carries() bool { return k == data || k == more || k == post || k == part }
 
 // signature returns the call that a frame belongs to.
 func (h header) signature(text []byte) transport.Signature {

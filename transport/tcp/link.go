@@ -37,6 +37,7 @@ type link struct {
 
 	sender
 	receiver
+	postman
 }
 
 // events is a set of what can be done with a stream.
@@ -90,6 +91,7 @@ func (l *link) attach(s stream) {
 		return
 	}
 	l.flush()
+	l.linked()
 	if l.wants() != 0 {
 		e.nudge() // the driver does not know this link yet
 	}
@@ -107,6 +109,7 @@ func (l *link) end(err error) {
 		close(l.opened)
 	}
 	l.hush()
+	l.noMail()
 	l.fate()
 }
 

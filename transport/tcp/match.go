@@ -43,13 +43,18 @@ func (l *link) open(h header, text []byte) bool {
 		if o := l.e.within(h.context); o != nil && o.sig == m.Mine {
 			l.e.fail(m)
 		}
+	default:
+		if err := l.openLetter(h, text); err != nil {
+			l.nonsense(err)
+			return false
+		}
 	}
 	return true
 }
 
 // openMessage begins with a message if somebody expects it. Else it waits where
-// it is, which holds the peer back. But it must not hold back the messages of
-// another context: if somebody waits for one of those, it is put aside.
+// it is, which holds the peer back. But it must not hold back letters, nor the
+// messages of another context: if somebody waits for those, it is put aside.
 func (l *link) openMessage(h header, text []byte) bool {
 	r := l.expects(h.context)
 	switch {
@@ -72,7 +77,7 @@ func (l *link) openMessage(h header, text []byte) bool {
 	}
 	switch {
 	case l.drops:
-	case slices.ContainsFunc(l.posted, func(r *recv) bool { return r.op.sig.Context != h.context }):
+	case l.awaits() || slices.ContainsFunc(l.posted, func(r *recv) bool { return r.op.sig.Context != h.context }):
 		l.keep = &message{sig: h.signature(text)}
 		l.aside = append(l.aside, l.keep)
 	default:
@@ -105,7 +110,7 @@ func (l *link) differ(o *op, theirs transport.Signature) {
 // within returns the operation in progress in a context.
 func (e *Endpoint) within(context uint32) *op {
 	for _, o := range e.ops {
-		if !o.over && !o.drain && o.sig.Context == context {
+		if !o.over && !o.drain && !o.mail && o.sig.Context == context {
 			return o
 		}
 	}
@@ -140,6 +145,10 @@ func (l *link) reconsider() {
 	l.blocked = false
 	l.parse()
 	l.fate()
+	if l.due {
+		l.due = false
+		l.flush()
+	}
 }
 
 // handOver gives one message that was put aside to its receive. It returns

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
@@ -46,10 +47,11 @@ func cause(ctx context.Context) error {
 
 // farewell drops all that is under way and tells the peer how this endpoint's
 // part has ended. The frame that has begun comes first, in a copy, since the
-// memory of the step goes back to its owner.
+// memory of the step goes back to its owner; then letters that were posted.
 func (l *link) farewell() {
 	e := l.e
-	l.posted, l.queue = nil, nil
+	letters := l.unposted()
+	l.posted, l.queue, l.notes = nil, nil, nil
 	switch {
 	case l.said || l.err != nil || l.phase < greeting || l.phase == expecting:
 		return // or the answer to the peer's hello will tell
@@ -61,7 +63,7 @@ func (l *link) farewell() {
 		return // attach comes here again
 	}
 	l.said = true
-	frame := append(append([]byte(nil), l.head...), l.body...)
+	frame := slices.Concat(l.head, l.body, letters)
 	l.head, l.body = e.appendLastWord(frame, l.peer), nil
 	e.watchOver(l)
 	l.flush()

@@ -38,7 +38,15 @@ func (l *link) makeBuffers() {
 // reads reports whether somebody waits for what the peer has to say.
 func (l *link) reads() bool {
 	return l.phase == up && l.err == nil && l.e.err == nil && !l.blocked &&
-		(len(l.posted) > 0 || len(l.queue) > 0 || l.e.listens || l.drops)
+		(len(l.posted) > 0 || len(l.queue) > 0 || l.awaits() || l.e.listens || l.drops)
+}
+
+// listen takes what the peer has sent, up to a message that nobody expects.
+func (l *link) listen() {
+	listens := l.e.listens
+	l.e.listens = true
+	l.receive()
+	l.e.listens = listens
 }
 
 // receive takes what the peer has sent, as far as somebody waits for it.
@@ -58,6 +66,8 @@ func (l *link) receive() {
 		switch {
 		case !direct:
 			l.hi += n
+		case l.letter != nil:
+			l.tookLetter(n)
 		case l.to != nil && l.to.Combine == nil:
 			l.to.got += n
 			l.took(n)
@@ -77,6 +87,8 @@ func (l *link) receive() {
 func (l *link) space() (p []byte, direct bool) {
 	if l.left >= 4<<10 && l.lo == l.hi {
 		switch r := l.to; {
+		case l.letter != nil:
+			return l.letter.data[l.letter.got:][:l.left], true
 		case r == nil:
 			return l.e.room(0, l.left), true
 		case r.Combine == nil:
@@ -136,6 +148,10 @@ func (l *link) begin(h header) {
 // take takes bytes of the current frame to where they go.
 func (l *link) take(p []byte) {
 	switch {
+	case l.letter != nil:
+		copy(l.letter.data[l.letter.got:], p)
+		l.tookLetter(len(p))
+		return
 	case l.to != nil && l.to.Combine == nil:
 		l.to.got += copy(l.to.Into[l.to.got:], p)
 	case l.to != nil:

@@ -4,6 +4,7 @@ import "slices"
 
 // A sender is the half of a link that writes.
 type sender struct {
+	notes []byte     // frames without contents, which go before the next one
 	queue []outgoing // messages that are not written, the current one first
 	head  []byte     // what is not written of the current frame: what lies in out,
 	body  []byte     // and what lies in the caller's memory
@@ -12,15 +13,17 @@ type sender struct {
 
 // An outgoing is a message to a peer.
 type outgoing struct {
-	op    *op
-	data  []byte
-	sent  int // bytes that frames have taken
-	begun bool
+	op     *op
+	data   []byte
+	sent   int // bytes that frames have taken
+	begun  bool
+	as     kind   // of a letter: post, if data is whole frames, or part
+	number uint32 // of the letter that this is part of
 }
 
 // pending reports whether something is to be written.
 func (s *sender) pending() bool {
-	return len(s.queue) > 0 || len(s.head)+len(s.body) > 0
+	return len(s.queue) > 0 || len(s.notes) > 0 || len(s.head)+len(s.body) > 0
 }
 
 // push begins to write what is queued. It looks first whether the peer has
@@ -65,12 +68,21 @@ func (l *link) flush() {
 			l.frameDone()
 		}
 	}
+	l.carried()
 }
 
 // nextFrame begins the next frame of the message that comes next. A small body
 // is copied behind its header, a large one stays where it is.
 func (l *link) nextFrame() {
+	if len(l.notes) > 0 {
+		l.head, l.notes = append(l.out[:0], l.notes...), l.notes[:0]
+		return
+	}
 	m := &l.queue[0]
+	if m.as == post {
+		l.head, m.sent, m.begun = m.data, len(m.data), true
+		return
+	}
 	sig := &m.op.sig
 	h := header{
 		kind:     more,
@@ -79,7 +91,10 @@ func (l *link) nextFrame() {
 		sequence: sig.Sequence,
 		total:    len(m.data),
 	}
-	if !m.begun {
+	switch {
+	case m.as == part:
+		h.kind, h.sequence, m.begun = part, m.number, true
+	case !m.begun:
 		h.kind, h.text, m.begun = data, len(sig.Call), true
 	}
 	l.head = h.append(l.out[:0])
@@ -101,7 +116,9 @@ func (l *link) frameDone() {
 	case len(l.queue) > 0 && l.queue[0].begun && l.queue[0].sent == len(l.queue[0].data):
 		o := l.queue[0].op
 		l.queue = slices.Delete(l.queue, 0, 1)
-		o.part()
+		if o != nil {
+			o.part()
+		}
 	}
 }
 

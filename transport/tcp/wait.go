@@ -142,7 +142,7 @@ func (e *Endpoint) spin(o *op, spins, yields bool) bool {
 	}
 	select {
 	case <-o.ended:
-		e.fail(cause(o.ctx))
+		e.expire(o.ctx, o.ended)
 	default:
 	}
 	return false
@@ -171,7 +171,7 @@ func (e *Endpoint) sleep(o *op, d time.Duration) {
 func (e *Endpoint) arm() {
 	busy := e.busy[:0]
 	for _, l := range e.busy {
-		if l.busy = len(l.posted) > 0 || l.pending(); l.busy {
+		if l.busy = len(l.posted) > 0 || l.waits > 0 || l.pending(); l.busy {
 			busy = append(busy, l)
 		}
 	}
@@ -179,7 +179,7 @@ func (e *Endpoint) arm() {
 	e.busy = busy
 
 	from := e.busy
-	if e.listens {
+	if e.listens || e.seekers > 0 {
 		from = e.links
 	}
 	e.watching, e.full = e.watching[:0], false
@@ -224,8 +224,8 @@ func (e *Endpoint) nudge() {
 	}
 }
 
-// A watch is a context that fails the endpoint if it ends while an Exchange
-// uses it. It stays for the next Exchange, which most often has the same.
+// A watch is a context whose end is noticed while an operation uses it. It stays
+// for the next one, which most often has the same.
 type watch struct {
 	ended <-chan struct{}
 	stop  func() bool
@@ -258,14 +258,12 @@ func (e *Endpoint) watch(o *op) {
 		e.lock()
 		defer e.mu.Unlock()
 		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool { return w.ended == ended })
-		if e.uses(ended) {
-			e.fail(cause(ctx))
-		}
+		e.expire(ctx, ended)
 	})
 	e.watches = append(e.watches, watch{ended, stop})
 }
 
-// uses reports whether an Exchange in progress has the context with this Done
+// uses reports whether an operation in progress has the context with this Done
 // channel.
 func (e *Endpoint) uses(ended <-chan struct{}) bool {
 	return slices.ContainsFunc(e.ops, func(o *op) bool { return !o.over && o.ended == ended })

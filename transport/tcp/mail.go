@@ -1,0 +1,269 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+var _ transport.Mailer = (*Endpoint)(nil)
+
+// An errand is what an operation waits for that is no Exchange: a letter, or
+// how far a letter of its own has come.
+type errand struct {
+	mail     bool
+	on       *link // whose end concerns it; nil if it is on no link, or on all
+	seeks    bool  // it waits for a letter,
+	search   search
+	connects bool // for the link to come up,
+	begun    bool // or for bytes that are on their way: there is no way back
+}
+
+// Post implements [transport.Mailer].
+func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
+	e.lock()
+	defer e.mu.Unlock()
+	switch {
+	case to < 0 || to >= e.cfg.Size:
+		return &transport.RankError{Peer: to, Rank: e.cfg.Rank, Size: e.cfg.Size}
+	case len(kind) > callMax:
+		return fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(kind), callMax)
+	case e.err != nil:
+		return e.err
+	case ctx.Err() != nil:
+		return cause(ctx)
+	case to == e.cfg.Rank:
+		return e.postToSelf(ctx, stamp, kind, data)
+	}
+	l := e.dialled(to)
+	if err := l.connected(ctx); err != nil {
+		return err
+	}
+	cost := len(data) + letterCost
+	if len(data) <= shortLetter && l.untaken+cost <= unreadMost {
+		l.untaken += cost
+		l.dispatch(header{kind: post, body: len(data), context: stamp.Context, total: len(data)}, stamp.Tag, kind, data)
+		return nil
+	}
+	return l.lend(ctx, stamp, kind, data)
+}
+
+// postToSelf puts a letter into this rank's own mailbox.
+func (e *Endpoint) postToSelf(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
+	m := &letter{
+		Envelope: transport.Envelope{From: e.cfg.Rank, Tag: stamp.Tag, Size: len(data), Type: kind},
+		context:  stamp.Context,
+	}
+	cost := len(data) + letterCost
+	if len(data) <= shortLetter && e.mail.own+cost <= unreadMost {
+		e.mail.own += cost
+		m.data = slices.Clone(data)
+		e.deliver(m)
+		return nil
+	}
+	m.data, m.lent = data, true
+	m.op = e.begin(ctx, transport.Step{})
+	m.op.errand = errand{mail: true}
+	defer e.leave(m.op)
+	e.deliver(m)
+	e.await(m.op)
+	if m.op.err != nil {
+		e.mail.remove(m)
+	}
+	return m.op.err
+}
+
+// Take implements [transport.Mailer]. When ctx ends while a long letter is on
+// its way from its sender's memory, the endpoint's part in the job ends.
+func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
+	e.lock()
+	defer e.mu.Unlock()
+	for {
+		m, err := e.find(ctx, search{from, stamp}, true)
+		switch {
+		case err != nil:
+			return transport.Envelope{}, err
+		case m.Type != kind:
+			return m.Envelope, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
+		case m.Size > len(into):
+			return m.Envelope, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
+		}
+		if m.lent && ctx.Err() != nil {
+			return transport.Envelope{}, cause(ctx)
+		}
+		e.mail.remove(m)
+		switch {
+		case !m.lent:
+			copy(into, m.data)
+			e.spent(m)
+			return m.Envelope, nil
+		case m.link == nil:
+			copy(into, m.data)
+			m.op.finish(nil)
+			return m.Envelope, nil
+		}
+		if err := m.fetch(ctx, into[:m.Size]); err != errWithdrawn {
+			return m.Envelope, err
+		}
+	}
+}
+
+// Peek implements [transport.Mailer].
+func (e *Endpoint) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
+	e.lock()
+	defer e.mu.Unlock()
+	m, err := e.find(ctx, search{from, stamp}, wait)
+	if m == nil {
+		return transport.Envelope{}, false, err
+	}
+	return m.Envelope, true, nil
+}
+
+// find looks for a letter, and waits for one if it is to. It leaves the letter
+// in the mailbox. Without an error there is none only where it does not wait.
+func (e *Endpoint) find(ctx context.Context, s search, wait bool) (*letter, error) {
+	var l *link
+	switch {
+	case s.from != transport.Any && (s.from < 0 || s.from >= e.cfg.Size):
+		return nil, &transport.RankError{Peer: s.from, Rank: e.cfg.Rank, Size: e.cfg.Size}
+	case e.err != nil:
+		return nil, e.err
+	case s.from >= 0 && s.from != e.cfg.Rank:
+		l = e.dialled(s.from)
+	}
+	for looked := false; ; looked = true {
+		if m := e.mail.first(s); m != nil {
+			return m, nil
+		}
+		if err := e.deserted(s.from); err != nil {
+			return nil, err
+		}
+		switch {
+		case !wait && looked:
+			return nil, nil
+		case !wait:
+			e.glance(s.from)
+			if e.err != nil {
+				return nil, e.err
+			}
+			continue
+		case ctx.Err() != nil:
+			return nil, cause(ctx)
+		}
+		if err := e.run(ctx, errand{on: l, seeks: true, search: s}); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// run does an errand: it waits until something has changed, or fails.
+func (e *Endpoint) run(ctx context.Context, job errand) error {
+	o := e.begin(ctx, transport.Step{})
+	o.errand = job
+	o.mail = true
+	defer e.leave(o)
+	if o.seeks {
+		e.expect(o.search.from, 1)
+		defer e.expect(o.search.from, -1)
+	}
+	e.settle()
+	if !o.over {
+		e.await(o)
+	}
+	return o.err
+}
+
+// expect counts who waits for letters from a rank, or for word of a letter to
+// it. What its link has held back is looked at again.
+func (e *Endpoint) expect(from, n int) {
+	switch {
+	case from == e.cfg.Rank:
+	case from >= 0:
+		l := e.links[from]
+		l.waits += n
+		if n > 0 {
+			e.lookAgain(l)
+		}
+	default:
+		e.seekers += n
+		for _, l := range e.links {
+			if n > 0 && l != nil && l.blocked {
+				e.lookAgain(l)
+			}
+		}
+		if e.asleep && n > 0 {
+			e.nudge()
+		}
+	}
+}
+
+// awaits reports whether somebody waits for letters from the peer, or for word
+// of a letter to it.
+func (l *link) awaits() bool { return l.waits > 0 || l.e.seekers > 0 }
+
+// glance takes what has come from a rank, or from any, without waiting.
+func (e *Endpoint) glance(from int) {
+	e.expect(from, 1)
+	e.settle()
+	for i, l := range e.links {
+		if l != nil && (from == transport.Any || from == i) {
+			l.receive()
+		}
+	}
+	e.expect(from, -1)
+	e.settle()
+}
+
+// deserted returns why no letter comes any more from a rank. From any, that is
+// when one is lost or gave up, or all have left: so that this comes to light,
+// there is always a link with a rank that has not left.
+func (e *Endpoint) deserted(from int) error {
+	if from != transport.Any {
+		if l := e.links[from]; l != nil {
+			return l.err
+		}
+		return nil
+	}
+	n := e.cfg.Size
+	next, linked := -1, false
+	for i := 1; i < n; i++ {
+		rank := (e.cfg.Rank + i) % n
+		l := e.links[rank]
+		switch {
+		case l == nil || l.err == nil && l.phase == idle:
+			if next < 0 {
+				next = rank
+			}
+		case l.err == nil:
+			linked = true
+		case !errors.Is(l.err, transport.ErrLeft):
+			return l.err
+		}
+	}
+	switch {
+	case linked || n == 1:
+		return nil
+	case next >= 0:
+		e.dialled(next)
+		return nil
+	}
+	return &transport.PeerError{Peer: (e.cfg.Rank + 1) % n, Err: transport.ErrLeft, Reason: "so have all others"}
+}
+
+// expire ends what uses the context with this Done channel. An Exchange takes
+// the endpoint with it; so does a letter that is on its way.
+func (e *Endpoint) expire(ctx context.Context, ended <-chan struct{}) {
+	for _, o := range e.ops {
+		switch {
+		case o.over || o.ended != ended:
+		case o.mail && !o.begun:
+			o.finish(cause(ctx))
+		default:
+			e.fail(cause(ctx))
+			return
+		}
+	}
+}
