@@ -198,7 +198,7 @@ func TestARunAllocatesNothing(t *testing.T) {
 	}
 }
 
-type silent struct{ echo }
+type silent struct{}
 
 func (silent) Rank() int                                          { return 0 }
 func (silent) Size() int                                          { return 2 }
