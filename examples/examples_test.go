@@ -27,7 +27,8 @@ type run struct {
 }
 
 var runs = map[string][]run{
-	"globalsum": sums("reduce tree", "allreduce butterfly"),
+	"globalsum":        sums("reduce tree", "allreduce butterfly"),
+	"globalsum/byhand": append(sums("tree", "butterfly"), messages...),
 	"matvec": {
 		{16, "", []string{
 			"rank 9 gets x[1] from rank 1, multiplies it by A[2,1], and takes part with 8, 10, 11 in the reduction that leaves y[2] on rank 8", // SPEC G5
@@ -89,9 +90,21 @@ func sums(tree, butterfly string) (all []run) {
 	return all
 }
 
+// messages is the runs of byhand that show the messages of SPEC T2 and B2.
+var messages = []run{
+	{7, "-messages", append(sums("tree", "butterfly")[0].want,
+		"tree, step 1: 4→0", "tree, step 1: 5→1", "tree, step 1: 6→2",
+		"tree, step 2: 2→0", "tree, step 2: 3→1",
+		"tree, step 3: 1→0",
+		"butterfly, step 1: 0→1", "butterfly, step 1: 1→0", "butterfly, step 1: 2→3", "butterfly, step 1: 3→2", "butterfly, step 1: 4→5", "butterfly, step 1: 5→4",
+		"butterfly, step 2: 0→2", "butterfly, step 2: 2→0", "butterfly, step 2: 1→3", "butterfly, step 2: 3→1", "butterfly, step 2: 4→6", "butterfly, step 2: 6→4", "butterfly, step 2: 4→5",
+		"butterfly, step 3: 0→4", "butterfly, step 3: 4→0", "butterfly, step 3: 1→5", "butterfly, step 3: 5→1", "butterfly, step 3: 2→6", "butterfly, step 3: 6→2", "butterfly, step 3: 0→3",
+	)},
+}
+
 func TestExamplesPrintTheSameOnProcessesAndOnGoroutines(t *testing.T) {
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "../cmd/chorale", "./...").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "../cmd/chorale", "./...").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for _, name := range programs(t) {
