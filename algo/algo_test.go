@@ -198,6 +198,14 @@ var logarithmic = []struct {
 	{sched.Scan, "recursive-doubling"},
 	{sched.ExScan, "recursive-doubling"},
 	{sched.Barrier, "tree"},
+	{sched.Bcast, "rotated"},
+	{sched.Reduce, "rotated"},
+	{sched.Scatter, "mesh"},
+	{sched.Gather, "mesh"},
+	{sched.AllGather, "bruck"},
+	{sched.ReduceScatter, "recursive-doubling"},
+	{sched.ReduceScatter, "butterfly"},
+	{sched.Shift, "direct"},
 }
 
 const million = 1 << 20

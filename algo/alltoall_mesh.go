@@ -8,10 +8,11 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The ranks stand in a mesh. Each sorts its blocks by the place on its line, the
-// last dimension's, where their destination's line crosses it; all lines send
-// these bundles round, as ring does. Then every block is on the right line of
-// the dimension before, and the same is done there; and so on.
+// The ranks stand in a mesh. In a row of it each rank makes a bundle of its blocks
+// for each column, and all rows send these bundles round, as ring does. Then
+// every block is in the right column, and the same is done there: bundles for
+// each row go round. More dimensions are taken one after another, the last one
+// first.
 //
 // Cost: Σ (d − 1)(α + n/2 β) over the sizes d, and a copy of the vector before
 // and after each dimension. On a √p×√p mesh that is 2(√p − 1)(α + n/2 β).
