@@ -63,7 +63,7 @@ func circulantRounds(p, blocks int) int {
 // each round.
 var blocksParam = Param{
 	Key: "blocks", Values: "a number",
-	Doc:    "how many blocks follow each other; if not given, chosen as if a start-up took as long as 8K bytes",
+	Doc:    "how many blocks follow each other; if not given, the best if a start-up costs as much as 8K bytes",
 	parse:  parseNumber,
 	choose: func(c call) value { return numberOf(c.bestPieces(float64(ceilLog(c.p) - 1))) },
 	check: func(_ call, v value) error {

@@ -12,6 +12,14 @@ import (
 // fewest returns ⌈lg p⌉.
 func fewest(p int) int { return bits.Len(uint(p - 1)) }
 
+// mostRanks is up to where every number of ranks is tried.
+func mostRanks() int {
+	if testing.Short() {
+		return 40
+	}
+	return 300
+}
+
 // expectRounds looks whether messages go in so many steps.
 func expectRounds(t *testing.T, s *sched.Schedule, want int) {
 	t.Helper()
@@ -47,7 +55,7 @@ func expectRight(t *testing.T, s *sched.Schedule) {
 // every p.
 func TestBroadcastAndReductionOnACirculantTakeTheFewestRounds(t *testing.T) {
 	t.Parallel()
-	for p := 2; p <= 300; p++ {
+	for p := 2; p <= mostRanks(); p++ {
 		for _, k := range []int{1, 2, fewest(p) + 1} {
 			for _, c := range []sched.Collective{sched.Bcast, sched.Reduce} {
 				s := newSchedule(t, c, fmt.Sprintf("circulant,blocks=%d", k), p, (p+k)%p)
@@ -64,7 +72,7 @@ func TestBroadcastAndReductionOnACirculantTakeTheFewestRounds(t *testing.T) {
 // for every p.
 func TestReduceScatterAndAllgatherOnACirculantMoveEachBlockOnce(t *testing.T) {
 	t.Parallel()
-	for p := 2; p <= 300; p++ {
+	for p := 2; p <= mostRanks(); p++ {
 		for _, c := range []sched.Collective{sched.ReduceScatter, sched.AllGather} {
 			s := newSchedule(t, c, "circulant", p, 0)
 			expectRounds(t, s, fewest(p))
@@ -88,7 +96,7 @@ func TestReduceScatterAndAllgatherOnACirculantMoveEachBlockOnce(t *testing.T) {
 }
 
 func TestAllreduceOnACirculantTakesTwiceTheFewestRounds(t *testing.T) {
-	for p := 2; p <= 300; p++ {
+	for p := 2; p <= mostRanks(); p++ {
 		expectRounds(t, newSchedule(t, sched.AllReduce, "circulant", p, 0), 2*fewest(p))
 	}
 }

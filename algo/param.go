@@ -188,7 +188,7 @@ var segmentParam = Param{
 func bestSegment(fill func(p int) float64) Param {
 	p := segmentParam
 	p.Default = ""
-	p.Doc += "; if not given, chosen as if a start-up took as long as 8K bytes"
+	p.Doc += "; if not given, the best if a start-up costs as much as 8K bytes"
 	p.choose = func(c call) value {
 		if k := c.bestPieces(fill(c.p)); k > 1 {
 			return bytesOf((c.bytes-1)/k + 1)
