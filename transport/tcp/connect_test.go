@@ -227,7 +227,7 @@ func TestNonsenseEndsAConnectionAndNothingElse(t *testing.T) {
 	for name, says := range map[string][]byte{
 		"no frame":                bytes.Repeat([]byte{0xff}, 100),
 		"no kind":                 frame(header{}, ""),
-		"an unknown kind":         frame(header{kind: mismatch + 1}, ""),
+		"an unknown kind":         frame(header{kind: taken + 1}, ""),
 		"too long a text":         append(header{kind: data, text: textMax + 1}.append(nil), make([]byte, textMax+1)...),
 		"too long a frame":        frame(header{kind: data, body: bodyMax + 1, total: bodyMax + 1}, "test"),
 		"a frame beyond its end":  frame(header{kind: data, body: 9, total: 8}, "test"),

@@ -127,7 +127,7 @@ func (p *player) play(what string, bytes, rounds int) error {
 	case "wait":
 		return p.Exchange(ctx, transport.Step{Recvs: []transport.Recv{{From: 0}}})
 	}
-	return fmt.Errorf("nobody plays %q", what)
+	return p.playLetters(what, bytes, rounds)
 }
 
 // A troupe is a job whose ranks other than 0 are processes.
