@@ -4,9 +4,9 @@ import "github.com/chorale-go/chorale/sched"
 
 // A circulant is a graph of p places round a circle, each linked to those that
 // lie a skip further. The skips are p, halved and rounded up again and again,
-// down to 1. What a run of places has, twice as many have one round later, by a
-// skip as long as the run; the last round may double less. So ⌈lg p⌉ rounds
-// serve any p as they serve a power of two.
+// down to 1. Each is half of the next, or half of one more. So what a run of
+// places has, twice as many have one round later, by a skip as long as the run,
+// and for any p it takes ⌈lg p⌉ rounds until all have it.
 type circulant struct {
 	p     int
 	skips []int // ascending, the last is p
