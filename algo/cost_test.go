@@ -84,7 +84,6 @@ var models = []model.Model{
 // catalogue says, where that is not exact for every number of ranks and root.
 var inexact = map[string]struct{ least, most float64 }{
 	"allreduce recursive-multiplying": {1, 1.5}, // a pair is late for its first meeting
-	"exscan recursive-doubling":       {0.5, 1}, // the last rank's way may combine less
 }
 
 // On an idle network without distances, what the catalogue says is what the

@@ -10,8 +10,8 @@ import (
 // doubles with every step. But the run ends before the rank itself. What the
 // rank hands on is what it holds with its own to the right.
 //
-// Cost, p a power of two: ⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ. Other p: up to two
-// nγ less.
+// Cost: ⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ, and one nγ less if p ≤ 1.5 · 2^k for
+// the largest 2^k below it.
 //
 // No way takes fewer steps. It combines twice per step; to shift all vectors by
 // one rank and scan them would combine once, for one step more. Prefer it
@@ -25,8 +25,13 @@ var exscanRecursiveDoubling = Algorithm{
 	Formula:    "⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ",
 	Prefer:     "always",
 	cost: func(c call, n float64) model.Cost {
-		cost := moves(ceilLog(c.p), n)
-		cost.Combines = float64(max(0, 2*ceilLog(c.p)-2)) * n
+		steps := ceilLog(c.p)
+		sums := max(0, 2*steps-2)
+		if 4*c.p <= 3<<steps { // who sends to the last rank in the end has had a step to rest
+			sums--
+		}
+		cost := moves(steps, n)
+		cost.Combines = float64(max(0, sums)) * n
 		return cost
 	},
 	build: func(c call) plan {

@@ -41,7 +41,7 @@ func TestTheCatalogueAgreesWithTheLiterature(t *testing.T) {
 			// SPEC D2
 			{sched.Scan, "recursive-doubling", cost(lg, lg*n, lg*n)},
 			{sched.Scan, "linear", cost(p-1, (p-1)*n, (p-1)*n)},
-			{sched.ExScan, "recursive-doubling", cost(lg, lg*n, 2*(lg-1)*n)},
+			{sched.ExScan, "recursive-doubling", cost(lg, lg*n, (2*(lg-1)-math.Floor(1.5*math.Exp2(lg-1)/p))*n)},
 			{sched.ExScan, "linear", cost(p-1, (p-1)*n, (p-2)*n)},
 			{sched.Barrier, "linear", cost(2*(p-1), 0, 0)},
 			{sched.Barrier, "tree", cost(2*lg, 0, 0)},
