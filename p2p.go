@@ -67,7 +67,7 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 
 // SendRecv sends src to one rank and receives into dst from one rank at the
 // same time, both with the same tag, so that ranks which all call it do not
-// wait for each other in a circle.
+// wait for each other in a circle. Dst and src must not overlap.
 func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, to, tag int) (Status, error) {
 	send := StartSend(ctx, c, src, to, tag)
 	s, err := Recv(ctx, c, dst, from, tag)
