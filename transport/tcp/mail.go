@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -53,18 +52,17 @@ func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind
 
 // postToSelf puts a letter into this rank's own mailbox.
 func (e *Endpoint) postToSelf(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
-	m := &letter{
-		Envelope: transport.Envelope{From: e.cfg.Rank, Tag: stamp.Tag, Size: len(data), Type: kind},
-		context:  stamp.Context,
-	}
+	envelope := transport.Envelope{From: e.cfg.Rank, Tag: stamp.Tag, Size: len(data), Type: kind}
 	cost := len(data) + letterCost
 	if len(data) <= shortLetter && e.mail.own+cost <= unreadMost {
 		e.mail.own += cost
-		m.data = slices.Clone(data)
+		m := e.mail.blank(len(data))
+		m.Envelope, m.context = envelope, stamp.Context
+		copy(m.data, data)
 		e.deliver(m)
 		return nil
 	}
-	m.data, m.lent = data, true
+	m := &letter{Envelope: envelope, context: stamp.Context, data: data, lent: true}
 	m.op = e.begin(ctx, transport.Step{})
 	m.op.errand = errand{mail: true}
 	defer e.leave(m.op)
@@ -98,8 +96,9 @@ func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, ki
 		switch {
 		case !m.lent:
 			copy(into, m.data)
+			envelope := m.Envelope
 			e.spent(m)
-			return m.Envelope, nil
+			return envelope, nil
 		case m.link == nil:
 			copy(into, m.data)
 			m.op.finish(nil)

@@ -14,13 +14,16 @@ const (
 	unreadMost = 1 << 20
 	// letterCost is what a letter counts for beside its contents.
 	letterCost = 64
+	// sparesMost is how many letters an endpoint keeps for their memory.
+	sparesMost = 8
 )
 
 // A mailbox holds the letters that nobody has taken yet, as they came. The
 // endpoint's lock guards it.
 type mailbox struct {
 	letters []*letter
-	own     int // bytes of short letters of this rank to itself
+	own     int       // what short letters of this rank to itself cost
+	spare   []*letter // short ones that are read, for their memory
 }
 
 // A letter is one to this rank. Its contents are here, or its sender lends
@@ -82,9 +85,28 @@ func (e *Endpoint) spent(m *letter) {
 	cost := m.Size + letterCost
 	if m.link == nil {
 		e.mail.own -= cost
-		return
+	} else {
+		m.link.credit(cost)
 	}
-	m.link.credit(cost)
+	if len(e.mail.spare) < sparesMost {
+		e.mail.spare = append(e.mail.spare, m)
+	}
+}
+
+// blank returns a short letter without contents.
+func (b *mailbox) blank(size int) *letter {
+	var m *letter
+	if n := len(b.spare); n > 0 {
+		m, b.spare = b.spare[n-1], b.spare[:n-1]
+		*m = letter{data: m.data}
+	} else {
+		m = new(letter)
+	}
+	if cap(m.data) < size {
+		m.data = make([]byte, size)
+	}
+	m.data = m.data[:size]
+	return m
 }
 
 // discard drops the letters of a context that its sender does not wait for.

@@ -232,18 +232,13 @@ func (l *link) openEnvelope(h header, text []byte) error {
 	if string(text[tagLen:]) != l.kind {
 		l.kind = string(text[tagLen:])
 	}
-	m := &letter{
-		Envelope: transport.Envelope{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.kind},
-		context:  h.context,
-		link:     l,
-		lent:     h.kind == offer,
-		number:   h.sequence,
-	}
-	if m.lent {
-		l.e.deliver(m)
+	envelope := transport.Envelope{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.kind}
+	if h.kind == offer {
+		l.e.deliver(&letter{Envelope: envelope, context: h.context, link: l, lent: true, number: h.sequence})
 		return nil
 	}
-	m.data = make([]byte, m.Size)
+	m := l.e.mail.blank(h.total)
+	m.Envelope, m.context, m.link = envelope, h.context, l
 	l.letter, l.left = m, h.body
 	l.tookLetter(0)
 	return nil
