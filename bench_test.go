@@ -146,3 +146,23 @@ func compute(v []float32) {
 		}
 	}
 }
+
+// Every rank of a large job talks to a few others only, unless it must.
+func TestLargeJobsNeedFewPeers(t *testing.T) {
+	onRanks(t, 2000, func(ctx context.Context, c *chorale.Comm) error {
+		all := make([]int32, c.Size())
+		if err := chorale.AllGather(ctx, c, all, []int32{int32(c.Rank())}); err != nil {
+			return err
+		}
+		for rank, x := range all {
+			if int(x) != rank {
+				return fmt.Errorf("part %d holds %d", rank, x)
+			}
+		}
+		sub, err := c.Split(ctx, c.Rank()%2, 0)
+		if err != nil {
+			return err
+		}
+		return chorale.Barrier(ctx, sub)
+	})
+}
