@@ -284,6 +284,8 @@ func TestAPeerThatHangsHoldsNobody(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	f.Add(frame(header{kind: data, context: 1, sequence: 1, body: 4, total: 4}, "test"))
 	f.Add(frame(header{kind: abort}, "enough"))
+	f.Add(append(frame(header{kind: post, context: 1, body: 1, total: 1}, "01234567bytes"), 1))
+	f.Add(frame(header{kind: offer, context: 1, sequence: 1, total: 1}, "01234567bytes"))
 	f.Fuzz(func(t *testing.T, says []byte) {
 		e, c := impostor(t)
 		go func() {

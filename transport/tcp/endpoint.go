@@ -10,6 +10,8 @@
 // goes from the caller of one rank to the caller of the other without a
 // goroutine between them. Nothing is read ahead: a message that nobody expects
 // yet waits in the socket, and holds back its sender once the socket is full.
+// Letters are put aside when somebody reads, so that they hold up nothing; long
+// ones stay with their sender until somebody takes them.
 package tcp
 
 import (

@@ -31,7 +31,7 @@ func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind
 	case len(kind) > callMax:
 		return fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(kind), callMax)
 	case e.err != nil:
-		return e.err
+		return e.ended()
 	case ctx.Err() != nil:
 		return cause(ctx)
 	case to == e.cfg.Rank:
@@ -128,12 +128,13 @@ func (e *Endpoint) find(ctx context.Context, s search, wait bool) (*letter, erro
 	switch {
 	case s.from != transport.Any && (s.from < 0 || s.from >= e.cfg.Size):
 		return nil, &transport.RankError{Peer: s.from, Rank: e.cfg.Rank, Size: e.cfg.Size}
-	case e.err != nil:
-		return nil, e.err
-	case s.from >= 0 && s.from != e.cfg.Rank:
+	case e.err == nil && s.from >= 0 && s.from != e.cfg.Rank:
 		l = e.dialled(s.from)
 	}
 	for looked := false; ; looked = true {
+		if e.err != nil {
+			return nil, e.ended()
+		}
 		if m := e.mail.first(s); m != nil {
 			return m, nil
 		}
@@ -145,9 +146,6 @@ func (e *Endpoint) find(ctx context.Context, s search, wait bool) (*letter, erro
 			return nil, nil
 		case !wait:
 			e.glance(s.from)
-			if e.err != nil {
-				return nil, e.err
-			}
 			continue
 		case ctx.Err() != nil:
 			return nil, cause(ctx)
@@ -158,8 +156,19 @@ func (e *Endpoint) find(ctx context.Context, s search, wait bool) (*letter, erro
 	}
 }
 
+// ended returns why this endpoint's part has ended.
+func (e *Endpoint) ended() error {
+	if e.closed {
+		return transport.ErrClosed
+	}
+	return e.err
+}
+
 // run does an errand: it waits until something has changed, or fails.
 func (e *Endpoint) run(ctx context.Context, job errand) error {
+	if e.err != nil {
+		return e.ended()
+	}
 	o := e.begin(ctx, transport.Step{})
 	o.errand = job
 	o.mail = true

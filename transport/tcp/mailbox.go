@@ -109,13 +109,17 @@ func (b *mailbox) blank(size int) *letter {
 	return m
 }
 
-// discard drops the letters of a context that its sender does not wait for.
+// discard drops the letters of a context whose senders do not wait for it.
 func (e *Endpoint) discard(context uint32) {
+	var gone []*letter
 	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool {
 		if m.context != context || m.lent {
 			return false
 		}
-		e.spent(m)
+		gone = append(gone, m)
 		return true
 	})
+	for _, m := range gone {
+		e.spent(m)
+	}
 }

@@ -53,7 +53,7 @@ func (l *link) connected(ctx context.Context) error {
 	// Who only posts would never learn what the peer has said.
 	l.listen()
 	if e.err != nil {
-		return e.err
+		return e.ended()
 	}
 	return l.err
 }
@@ -133,7 +133,7 @@ func (l *link) dispatch(h header, tag int, kind string, data []byte) {
 		l.flush()
 		l.body = slices.Clone(l.body)
 	}
-	if l.pending() {
+	if l.pending() && l.err == nil && l.e.err == nil {
 		l.e.watchOver(l)
 		l.carry()
 	}
