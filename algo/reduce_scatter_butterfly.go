@@ -25,7 +25,7 @@ import (
 var reduceScatterButterfly = Algorithm{
 	Collective: sched.ReduceScatter,
 	Name:       "butterfly",
-	Formula:    "(lg p + 1) α + nβ + n (p−1)/p γ; p no power of two: up to 2α + 2nβ + 2nγ more",
+	Formula:    "(lg p + 1) α + nβ + n (p−1)/p γ; p no power of two: about 2α + nβ + nγ more",
 	Prefer:     "vectors of middling length, any operator",
 	cost: func(c call, n float64) model.Cost {
 		f, part := foldRanks(c.p, 0), n/float64(c.p)
