@@ -80,12 +80,28 @@ func (a *attached) listen() {
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
-	err := a.Endpoint.Exchange(ctx, step)
-	if err != nil {
-		var peer *transport.PeerError
-		if errors.As(err, &peer) {
-			a.launcher.blame(peer.Peer)
-		}
+	return a.heard(a.Endpoint.Exchange(ctx, step))
+}
+
+func (a *attached) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
+	return a.heard(a.Endpoint.Post(ctx, to, stamp, kind, data))
+}
+
+func (a *attached) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
+	e, err := a.Endpoint.Take(ctx, from, stamp, kind, into)
+	return e, a.heard(err)
+}
+
+func (a *attached) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
+	e, found, err := a.Endpoint.Peek(ctx, from, stamp, wait)
+	return e, found, a.heard(err)
+}
+
+// heard tells the launcher on whose account something failed, if it did.
+func (a *attached) heard(err error) error {
+	var peer *transport.PeerError
+	if err != nil && errors.As(err, &peer) {
+		a.launcher.blame(peer.Peer)
 	}
 	return err
 }
