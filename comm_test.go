@@ -45,7 +45,7 @@ func TestSplitMakesOneCommunicatorPerColorOrderedByKey(t *testing.T) {
 }
 
 func TestMessagesOfDifferentCommunicatorsNeverMeet(t *testing.T) {
-	onRanks(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 4, func(ctx context.Context, c *chorale.Comm) error {
 		one, err := c.Dup(ctx)
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func heap() uint64 {
 
 // A rank may free a communicator while others still receive what it has sent.
 func TestFreeHoldsUpNobody(t *testing.T) {
-	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		for i := range 200 {
 			sub, err := c.Dup(ctx)
 			if err != nil {
@@ -163,7 +163,7 @@ func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
 }
 
 func TestAGridHasRowsColumnsAndNeighbours(t *testing.T) {
-	onRanks(t, 13, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 13, func(ctx context.Context, c *chorale.Comm) error {
 		g, err := c.Grid(ctx, []int{3, 4}, []bool{true, false})
 		if err != nil {
 			return err

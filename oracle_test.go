@@ -64,8 +64,21 @@ func TestTheSameAnswerEverywhere(t *testing.T) {
 	})
 }
 
+// networks are the transports that can join ranks within this process.
+var networks = []string{"inproc", "tcp"}
+
+// onEachNetwork runs f on p ranks, over one transport after the other.
+func onEachNetwork(t *testing.T, p int, f chorale.Func) {
+	for _, network := range networks {
+		t.Run(fmt.Sprintf("%s/p=%d", network, p), func(t *testing.T) { onNetwork(t, network, p, f) })
+	}
+}
+
 // onNetwork runs f on p ranks over the named transport, in this process.
-func onNetwork(t *rapid.T, network string, p int, f chorale.Func) {
+func onNetwork(t interface {
+	Helper()
+	Fatal(...any)
+}, network string, p int, f chorale.Func) {
 	t.Helper()
 	ends := make([]transport.Endpoint, p)
 	if network == "inproc" {

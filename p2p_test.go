@@ -10,7 +10,7 @@ import (
 )
 
 func TestMessagesArePickedBySenderAndTag(t *testing.T) {
-	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() > 0 {
 			for tag := range 3 {
 				if err := chorale.Send(ctx, c, vector(10*c.Rank()+tag, 4), 0, tag); err != nil {
@@ -39,7 +39,7 @@ func TestMessagesArePickedBySenderAndTag(t *testing.T) {
 }
 
 func TestAnySourceAndInTurn(t *testing.T) {
-	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 5, func(ctx context.Context, c *chorale.Comm) error {
 		const rounds = 4
 		if c.Rank() != 2 {
 			for i := range rounds {
@@ -82,7 +82,7 @@ func TestAnySourceAndInTurn(t *testing.T) {
 func TestLongMessagesGoRoundARing(t *testing.T) {
 	for _, p := range []int{1, 2, 5} {
 		for _, n := range []int{0, 1, 1000, 1 << 17} {
-			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+			onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				dst := make([]int64, n)
 				right, left := (c.Rank()+1)%p, (c.Rank()+p-1)%p
 				if _, err := chorale.SendRecv(ctx, c, dst, left, vector(c.Rank(), n), right, 0); err != nil {
@@ -95,7 +95,7 @@ func TestLongMessagesGoRoundARing(t *testing.T) {
 }
 
 func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
-	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			if err := chorale.Send(ctx, c, make([]float32, 9), 0, 3); err != nil {
 				return err
@@ -127,7 +127,7 @@ func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 }
 
 func TestMessagesStayInTheirCommunicator(t *testing.T) {
-	onRanks(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 4, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Split(ctx, c.Rank()/2, -c.Rank()) // 1, 0 and 3, 2
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func TestMessagesStayInTheirCommunicator(t *testing.T) {
 }
 
 func TestWrongMessagesAreNamed(t *testing.T) {
-	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		_, anyTag := chorale.Recv(ctx, c, []int{0}, 2, 0)
 		for _, err := range []error{
 			anyTag,

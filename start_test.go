@@ -12,7 +12,7 @@ import (
 func TestManyCallsAreUnderWayAtOnceAndEndInAnyOrder(t *testing.T) {
 	const calls = 100
 	for _, p := range []int{1, 2, 5} {
-		onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+		onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
 			results := make([][]int64, calls)
 			requests := make([]*chorale.Request, calls)
 			for i := range calls {
@@ -44,7 +44,7 @@ func TestManyCallsAreUnderWayAtOnceAndEndInAnyOrder(t *testing.T) {
 }
 
 func TestAPreparedCallIsStartedManyTimes(t *testing.T) {
-	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		v, sum := make([]int64, 4), make([]int64, 4)
 		p, err := chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.AllReduce(ctx, c, sum, v, chorale.Sum)
@@ -72,7 +72,7 @@ func TestAPreparedCallIsStartedManyTimes(t *testing.T) {
 func TestEveryCollectiveCanBeStarted(t *testing.T) {
 	const p = 3
 	counts := []int{2, 2, 2}
-	onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
+	onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
 		one := chorale.Op[int64]{Combine: func(a, b int64) int64 { return a + b }, Commutative: true}
 		src, whole := vector(c.Rank(), 2), vector(c.Rank(), 6)
 		part := func() []int64 { return make([]int64, 2) }
