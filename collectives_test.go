@@ -29,10 +29,11 @@ func onRanks(t *testing.T, p int, f chorale.Func) {
 	}
 }
 
-// eachAlgorithm runs f once per algorithm of a collective that takes p ranks.
+// eachAlgorithm runs f once per algorithm of a collective that takes p ranks and
+// any count.
 func eachAlgorithm(t *testing.T, c sched.Collective, p int, f func(t *testing.T, algorithm chorale.Option, commutative bool)) {
 	for _, a := range algo.For(c) {
-		if a.Restrictions.Allow(p) != nil {
+		if a.Restrictions.Allow(p) != nil || a.Restrictions.EqualBlocks {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s/p=%d", a.Name, p), func(t *testing.T) {
@@ -434,6 +435,31 @@ func TestNaNWinsWithTheLeastIndex(t *testing.T) {
 			}
 			if !math.IsNaN(dst[0].Value) || dst[0].Index != 1 {
 				return fmt.Errorf("got %v, want NaN of rank 1", dst)
+			}
+		}
+		return nil
+	})
+}
+
+func TestBlocksThatMustBeEquallyLongRefuseOtherCounts(t *testing.T) {
+	onRanks(t, 8, func(ctx context.Context, c *chorale.Comm) error {
+		for count := range 8 {
+			all, own := make([]int64, 8*count), vector(c.Rank(), count)
+			err := chorale.AllGather(ctx, c, all, own, chorale.WithAlgorithm("rotated"))
+			if count%3 != 0 {
+				want := fmt.Sprintf("algorithm rotated takes only counts that 3 divides, not %d: choose another algorithm", count)
+				if err == nil || !strings.HasSuffix(err.Error(), want) {
+					return fmt.Errorf("got %v, want %s", err, want)
+				}
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			for rank := range 8 {
+				if err := same(c, "all", all[rank*count:(rank+1)*count], vector(rank, count)); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

@@ -3,6 +3,7 @@ package chorale_test
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync"
 	"testing"
 	"unsafe"
@@ -141,6 +142,9 @@ func drawCall(t *rapid.T, p int) drawnCall {
 	d.count = rapid.SampledFrom([]int{0, 1, p - 1, p, p + 1, 2*p + 3}).Draw(t, "count")
 	if rapid.IntRange(0, 20).Draw(t, "many") == 0 {
 		d.count = rapid.IntRange(1000, 5000).Draw(t, "count") / max(1, p/4)
+	}
+	if a.Restrictions.EqualBlocks {
+		d.count *= bits.Len(uint(p)) - 1
 	}
 	s := &sched.Schedule{Collective: a.Collective}
 	if s.Parted() && !a.Restrictions.EqualParts && rapid.Bool().Draw(t, "uneven") {

@@ -86,7 +86,8 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		Commutative: a.Restrictions.Commutative,
 		Make:        plan.make(p),
 	}
-	s.Uneven = s.Parted() && !a.Restrictions.EqualParts
+	s.EqualBlocks = a.Restrictions.EqualBlocks
+	s.Uneven = s.Parted() && !a.Restrictions.EqualParts && !s.EqualBlocks
 	return s, nil
 }
 

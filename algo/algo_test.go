@@ -106,7 +106,7 @@ func TestRestrictionsNameThemselves(t *testing.T) {
 		{algo.Restrictions{Commutative: true}, 7, "commutative", ""},
 		{algo.Restrictions{PowerOfTwo: true, AllPort: true}, 8, "power of two, all-port", ""},
 		{algo.Restrictions{PowerOfTwo: true}, 7, "power of two", "needs a power of two of ranks, want 4 or 8"},
-		{algo.Restrictions{EvenRanks: true, Commutative: true, EqualParts: true}, 7, "even p, commutative, equal parts", "needs an even number of ranks, want 6 or 8"},
+		{algo.Restrictions{EvenRanks: true, Commutative: true, EqualParts: true, EqualBlocks: true}, 7, "even p, commutative, equal parts, equal blocks", "needs an even number of ranks, want 6 or 8"},
 	} {
 		got := ""
 		if err := test.r.Allow(test.p); err != nil {

@@ -37,10 +37,12 @@ var catalog = []*Algorithm{
 	&scatterLinear,
 	&scatterBinomial,
 	&scatterMesh,
+	&scatterRotated,
 
 	&gatherLinear,
 	&gatherBinomial,
 	&gatherMesh,
+	&gatherRotated,
 
 	&allgatherLinear,
 	&allgatherRing,
@@ -50,6 +52,7 @@ var catalog = []*Algorithm{
 	&allgatherNeighborExchange,
 	&allgatherDirect,
 	&allgatherMesh,
+	&allgatherRotated,
 
 	&reduceScatterPairwise,
 	&reduceScatterRecursiveHalving,
@@ -59,6 +62,7 @@ var catalog = []*Algorithm{
 	&reduceScatterCirculant,
 	&reduceScatterDirect,
 	&reduceScatterMesh,
+	&reduceScatterRotated,
 
 	&allreduceLinear,
 	&allreduceTree,
@@ -94,6 +98,7 @@ var catalog = []*Algorithm{
 	&alltoallHypercube,
 	&alltoallEcube,
 	&alltoallDirect,
+	&alltoallRotated,
 
 	&shiftDirect,
 	&shiftRing,

@@ -158,6 +158,7 @@ func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 		"reduce-scatter mesh",
 		"reduce-scatter recursive-halving",
 		"reduce-scatter ring",
+		"reduce-scatter rotated",
 	}
 	slices.Sort(restricted)
 	if !slices.Equal(restricted, want) {

@@ -11,6 +11,7 @@ type Restrictions struct {
 	EvenRanks   bool // p must be even, or 1
 	Commutative bool // operators must commute
 	EqualParts  bool // where each rank has a part, all must be equally long
+	EqualBlocks bool // all blocks of the schedule must be equally long
 	AllPort     bool // ranks must use all their links at once, or else it costs more than it says
 }
 
@@ -42,6 +43,9 @@ func (r Restrictions) String() string {
 	}
 	if r.EqualParts {
 		names = append(names, "equal parts")
+	}
+	if r.EqualBlocks {
+		names = append(names, "equal blocks")
 	}
 	if r.AllPort {
 		names = append(names, "all-port")

@@ -6,7 +6,8 @@ import "slices"
 // numbers, and for every rank the same program.
 func (s *Schedule) Equal(o *Schedule) bool {
 	if s.Collective != o.Collective || s.Algorithm != o.Algorithm || s.P != o.P || s.Root != o.Root ||
-		s.Blocks != o.Blocks || s.Scratch != o.Scratch || s.Commutative != o.Commutative || s.Uneven != o.Uneven {
+		s.Blocks != o.Blocks || s.Scratch != o.Scratch || s.Commutative != o.Commutative || s.Uneven != o.Uneven ||
+		s.EqualBlocks != o.EqualBlocks {
 		return false
 	}
 	for rank := range s.P {

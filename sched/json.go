@@ -24,6 +24,7 @@ type jsonSchedule struct {
 	Scratch     int        `json:"scratch"`
 	Commutative bool       `json:"commutative,omitempty"`
 	Uneven      bool       `json:"uneven,omitempty"`
+	EqualBlocks bool       `json:"equalBlocks,omitempty"`
 	Steps       []jsonStep `json:"steps"`
 }
 
@@ -83,7 +84,7 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 func (s *Schedule) document(t *Timeline, explicit bool) *jsonSchedule {
 	doc := &jsonSchedule{
 		Collective: s.Collective.String(), Algorithm: s.Algorithm, P: s.P, Root: s.Root,
-		Blocks: s.Blocks, Scratch: s.Scratch, Commutative: s.Commutative, Uneven: s.Uneven,
+		Blocks: s.Blocks, Scratch: s.Scratch, Commutative: s.Commutative, Uneven: s.Uneven, EqualBlocks: s.EqualBlocks,
 		Steps: make([]jsonStep, t.Steps()),
 	}
 	for i := range doc.Steps {
@@ -131,7 +132,8 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 	a := assembly{programs: make(map[int]*assembled)}
 	s := &Schedule{
 		Collective: collective, Algorithm: doc.Algorithm, P: doc.P, Root: doc.Root,
-		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Uneven: doc.Uneven, Make: a.program,
+		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Uneven: doc.Uneven,
+		EqualBlocks: doc.EqualBlocks, Make: a.program,
 	}
 	if err := s.validate(); err != nil {
 		return nil, err

@@ -141,6 +141,7 @@ type Schedule struct {
 	Scratch     int    // the number of blocks of Scratch; block i is as long as block i mod Blocks
 	Commutative bool   // right only for operators that commute
 	Uneven      bool   // right also where the ranks' parts differ in length
+	EqualBlocks bool   // right only where all blocks are equally long
 
 	// Make returns the program of a rank. It looks at no other rank: its time
 	// and memory follow from the rank's own steps.

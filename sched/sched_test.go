@@ -191,9 +191,44 @@ rank 1
 	}
 }
 
+// Two blocks change places on their way. They may differ in length by an element,
+// unless the schedule says that they must not.
+const crossing = `
+schedule bcast crossing
+ranks 2
+blocks 2
+scratch 2
+equal-blocks
+rank 0
+  step
+    copy in 0..2 to out 0
+    copy in 0..1 to scratch 1
+    copy in 1..2 to scratch 0
+    send scratch 0..2 to 1
+rank 1
+  step
+    recv scratch 0..2 from 0
+  step
+    copy scratch 1..2 to out 0
+    copy scratch 0..1 to out 1
+`
+
+func TestBlocksLandWhereOthersBelongOnlyIfAllAreEquallyLong(t *testing.T) {
+	s := parse(t, crossing)
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	s.EqualBlocks = false
+	want := "rank 0 in step 0, block 0: copy: block 0 lands where block 1 belongs, and they may differ in length"
+	if err := s.Check(); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
 func TestTextAndJSONParseBackToAnEqualSchedule(t *testing.T) {
 	for name, text := range map[string]string{
 		"exchange": exchange,
+		"crossing": crossing,
 		// One step of rank 0 spans two steps of the whole, its sends are not in
 		// the order of their receivers, and equal sends are not one multicast:
 		// all of that must survive.

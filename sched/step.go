@@ -60,6 +60,8 @@ func (s *Schedule) validate() error {
 		return faultf(-1, -1, -1, -1, "%d blocks are not as many for each of %d ranks", s.Blocks, s.P)
 	case s.Uneven && !s.Parted():
 		return faultf(-1, -1, -1, -1, "%v has no parts that could be uneven", s.Collective)
+	case s.Uneven && s.EqualBlocks:
+		return faultf(-1, -1, -1, -1, "uneven parts, and blocks that are equally long")
 	case s.Make == nil:
 		return faultf(-1, -1, -1, -1, "no programs")
 	}
@@ -79,11 +81,11 @@ func (s *Schedule) Parted() bool {
 // another or within a rank, can differ in length from the blocks at at. The
 // blocks of a vector may: only the same block is surely as long. Parts are all
 // alike unless the schedule is Uneven, so else it suffices to be the same piece
-// of a part.
+// of a part; and all blocks are, if the schedule says so.
 func (s *Schedule) sameLengths(from, to int, src Buffer, lo, n int, dst Buffer, at int) error {
 	period := s.Blocks
 	switch {
-	case n <= 0 || period == 0:
+	case n <= 0 || period == 0 || s.EqualBlocks:
 		return nil
 	case s.Uneven && s.Collective == AllToAll:
 		return s.direct(from, to, src, Range{lo, lo + n}, dst, at)

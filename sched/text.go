@@ -34,7 +34,8 @@ import (
 // "combine left" (incoming ⊕ held) or "combine right" (held ⊕ incoming); a send
 // may name several ranks. The header line "commutative" marks a schedule for
 // operators that commute, "uneven" one that is right also where parts differ in
-// length. The form can hold schedules that are wrong, too.
+// length, "equal-blocks" one that is right only where all blocks are equally
+// long. The form can hold schedules that are wrong, too.
 func (s *Schedule) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, strings.TrimSpace(fmt.Sprintf("schedule %v %s", s.Collective, s.Algorithm)))
@@ -44,6 +45,9 @@ func (s *Schedule) WriteText(w io.Writer) error {
 	}
 	if s.Uneven {
 		fmt.Fprintln(b, "uneven")
+	}
+	if s.EqualBlocks {
+		fmt.Fprintln(b, "equal-blocks")
 	}
 	fmt.Fprintln(b)
 	for rank := range s.P {
@@ -134,14 +138,15 @@ func (p *parser) parseLine() error {
 	parse, ok := map[string]func() error{
 		"schedule": p.schedule, "ranks": p.number(&p.s.P), "root": p.number(&p.s.Root),
 		"blocks": p.number(&p.s.Blocks), "scratch": p.number(&p.s.Scratch),
-		"commutative": func() error { p.s.Commutative = true; return nil },
-		"uneven":      func() error { p.s.Uneven = true; return nil },
-		"rank":        p.program, "step": p.step,
+		"commutative":  func() error { p.s.Commutative = true; return nil },
+		"uneven":       func() error { p.s.Uneven = true; return nil },
+		"equal-blocks": func() error { p.s.EqualBlocks = true; return nil },
+		"rank":         p.program, "step": p.step,
 		"copy": p.inside(p.copy), "send": p.inside(p.send), "recv": p.inside(p.recv),
 	}[keyword]
 	switch {
 	case !ok:
-		return fmt.Errorf("%q: want schedule, ranks, root, blocks, scratch, commutative, uneven, rank, step, copy, send or recv", keyword)
+		return fmt.Errorf("%q: want schedule, ranks, root, blocks, scratch, commutative, uneven, equal-blocks, rank, step, copy, send or recv", keyword)
 	case !p.named && keyword != "schedule":
 		return fmt.Errorf("%q before the line \"schedule COLLECTIVE NAME\"", keyword)
 	}
