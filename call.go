@@ -210,22 +210,12 @@ func (c *Comm) schedule(key callKey, counts parts, size int) (*sched.Schedule, e
 		return nil, fmt.Errorf("algorithm %s combines out of rank order, and the operation is not marked Commutative: choose another algorithm", s.Algorithm)
 	case !s.Uneven && key.uneven != 0:
 		return nil, fmt.Errorf("algorithm %s takes only parts that are all of one length: choose another algorithm", s.Algorithm)
-	case s.EqualBlocks && key.count%key.pieces(s) != 0:
-		return nil, fmt.Errorf("algorithm %s takes only counts that %d divides, not %d: choose another algorithm", s.Algorithm, key.pieces(s), key.count)
 	}
 	return s, nil
 }
 
 // perRank reports whether the vector is one part per rank.
 func (k callKey) perRank() bool { return (&sched.Schedule{Collective: k.collective}).Parted() }
-
-// pieces returns how many blocks the schedule makes of count elements.
-func (k callKey) pieces(s *sched.Schedule) int {
-	if s.Parted() {
-		return s.Blocks / s.P
-	}
-	return max(1, s.Blocks) // a barrier has none
-}
 
 // bytes returns the size by which an algorithm is chosen: that of the vector,
 // or of an average part where it is one part per rank.

@@ -11,7 +11,7 @@ type Restrictions struct {
 	EvenRanks   bool // p must be even, or 1
 	Commutative bool // operators must commute
 	EqualParts  bool // where each rank has a part, all must be equally long
-	EqualBlocks bool // all blocks of the schedule must be equally long
+	EqualBlocks bool // all blocks of the schedule must be equally long: other parts are padded, and copied for it
 	AllPort     bool // ranks must use all their links at once, or else it costs more than it says
 }
 

@@ -155,6 +155,40 @@ func TestBlocksAreAsEvenAsCanBe(t *testing.T) {
 	}
 }
 
+func TestPartsAreLaidOutLongerWhereBlocksMustBeEquallyLong(t *testing.T) {
+	s := program(t, `
+schedule alltoall rows
+ranks 2
+blocks 4
+scratch 4
+equal-blocks
+rank 0
+  step
+    copy in 0..1 to scratch 1
+    copy in 1..2 to scratch 0
+    send in 2..4 to 1
+    recv out 2..4 from 1
+  step
+    copy scratch 0..1 to out 1
+    copy scratch 1..2 to out 0
+`)
+	ep := new(echo)
+	l := exec.NewLayout(s, 3, 1) // 3 elements in 2 blocks: they become 4
+	plan := exec.Bind(s, 0, l, l, nil)
+	in, out := []byte{1, 2, 3, 4, 5, 6}, make([]byte, 6)
+	for range 2 {
+		if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, exec.Op{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := []byte{1, 2, 3, 14, 15, 16}; !slices.Equal(out, want) {
+			t.Errorf("out %v, want %v", out, want)
+		}
+	}
+	if got, want := ep.steps[0].Sends[0].Data, []byte{4, 5, 6, 6}; !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v: the last element fills the gap", got, want)
+	}
+}
+
 func TestAnErrorOfTheEndpointNamesTheStep(t *testing.T) {
 	s := program(t, `
 schedule bcast late

@@ -8,21 +8,28 @@ type Layout struct {
 	blocks int   // of the vector
 	starts []int // where each part begins, and where the last one ends; in elements
 	elem   int   // bytes per element
+	gap    int   // elements at the end of each part that only make its blocks equally long
 }
 
 // NewLayout returns the layout of a schedule's vector. Count is in elements:
 // of the whole vector where every rank holds all of it, and of one part where
 // the vector is one part per rank. Blocks that do not divide it evenly differ
-// by one element at most.
+// by one element at most; where the schedule wants EqualBlocks, the parts are
+// laid out longer than they are.
 func NewLayout(s *sched.Schedule, count, elem int) Layout {
-	starts := []int{0, count}
+	parts := 1
 	if s.Parted() {
-		starts = make([]int, s.P+1)
-		for r := range starts {
-			starts[r] = r * count
-		}
+		parts = s.P
 	}
-	return Layout{s.Blocks, starts, elem}
+	gap := 0
+	if perPart := s.Blocks / parts; s.EqualBlocks && perPart > 0 && count%perPart > 0 {
+		gap = perPart - count%perPart
+	}
+	starts := make([]int, parts+1)
+	for r := range starts {
+		starts[r] = r * (count + gap)
+	}
+	return Layout{s.Blocks, starts, elem, gap}
 }
 
 // UnevenLayout returns the layout of a vector in parts that differ in length:
@@ -32,7 +39,7 @@ func UnevenLayout(s *sched.Schedule, counts []int, elem int) Layout {
 	for r, n := range counts {
 		starts[r+1] = starts[r] + n
 	}
-	return Layout{s.Blocks, starts, elem}
+	return Layout{blocks: s.Blocks, starts: starts, elem: elem}
 }
 
 // At returns the byte at which block b begins, or the vector's length for the

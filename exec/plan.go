@@ -22,6 +22,7 @@ type Plan struct {
 	scratch memory
 	shadow  memory // stands in for In where In and Out share memory and the program needs both
 	shadows bool   // the program reads of In what it has written to Out
+	pad     padding
 	stats   Stats
 }
 
@@ -73,6 +74,7 @@ func Bind(s *sched.Schedule, rank int, in, out Layout, members []int) *Plan {
 	used := sched.Range{Lo: out.At(s.Scratch)}
 	b := binder{layouts: [3]Layout{in, out, out}, members: members, used: &used}
 	p := &Plan{in: b.span(sched.In, s.Extent(sched.In, rank)), out: b.span(sched.Out, s.Extent(sched.Out, rank))}
+	p.pad.set(out)
 	program := s.Program(rank)
 	p.steps = make([]step, len(program))
 	for i, st := range program {
@@ -100,8 +102,8 @@ func (s *Stats) add(st step) {
 func (p *Plan) Stats() Stats { return p.stats }
 
 // InLen and OutLen return the bytes that Run wants.
-func (p *Plan) InLen() int  { return p.in.Len() }
-func (p *Plan) OutLen() int { return p.out.Len() }
+func (p *Plan) InLen() int  { return p.pad.narrow(p.in.Len()) }
+func (p *Plan) OutLen() int { return p.pad.narrow(p.out.Len()) }
 
 // allocate returns n bytes aligned for any element type.
 func allocate(n int) []byte {

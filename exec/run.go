@@ -34,9 +34,20 @@ func (e *StepError) Unwrap() error { return e.Err }
 // the first that finds in and out to be the same memory. An error of the
 // endpoint is returned as a [*StepError].
 func (p *Plan) Run(ctx context.Context, ep transport.Endpoint, sig transport.Signature, in, out []byte, op Op) error {
-	if len(in) != p.in.Len() || len(out) != p.out.Len() {
-		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.in.Len(), p.out.Len())
+	if len(in) != p.InLen() || len(out) != p.OutLen() {
+		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.InLen(), p.OutLen())
 	}
+	if p.pad.gap == 0 {
+		return p.run(ctx, ep, sig, in, out, op)
+	}
+	p.pad.in = p.pad.widen(p.pad.in, in)
+	p.pad.out = p.pad.widen(p.pad.out, out)
+	err := p.run(ctx, ep, sig, p.pad.in, p.pad.out, op)
+	p.pad.shorten(out, p.pad.out)
+	return err
+}
+
+func (p *Plan) run(ctx context.Context, ep transport.Endpoint, sig transport.Signature, in, out []byte, op Op) error {
 	m := memories{{p.in.Lo, in}, {p.out.Lo, out}, p.scratch}
 	if p.shadows && Overlap(in, out) {
 		m[sched.In] = p.shadowOf(in)
@@ -132,7 +143,7 @@ func Overlap(a, b []byte) bool {
 // InPlace reports whether in and out lie so that every block that both hold is
 // the same memory. That is the one way in which they may overlap.
 func (p *Plan) InPlace(in, out []byte) bool {
-	return address(in)-uintptr(p.in.Lo) == address(out)-uintptr(p.out.Lo)
+	return address(in)-uintptr(p.pad.narrow(p.in.Lo)) == address(out)-uintptr(p.pad.narrow(p.out.Lo))
 }
 
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
