@@ -16,6 +16,7 @@ const module = "github.com/chorale-go/chorale"
 var rooms = map[string][]string{
 	"sched":                     {},
 	"model":                     {},
+	"topo":                      {},
 	"transport":                 {},
 	"internal/kernel":           {},
 	"algo":                      {"sched", "model"},

@@ -1,0 +1,125 @@
+package topo
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A SyntaxError says where words for a topology or a placement go wrong.
+type SyntaxError struct {
+	What string // "topology" or "placement"
+	Text string // what was asked for
+	At   int    // the offset of the mistake, in bytes
+	Want string // what would be right
+}
+
+func (e *SyntaxError) Error() string {
+	found := "nothing more"
+	if e.At < len(e.Text) {
+		found = strconv.Quote(e.Text[e.At:])
+	}
+	return fmt.Sprintf("%s %q, character %d: found %s, want %s", e.What, e.Text, e.At+1, found, e.Want)
+}
+
+// A family is one kind of topology: how it is written and made.
+type family struct {
+	form string // an example of its words
+	sep  string // between its sizes; empty if it has none
+	size int    // how many sizes; 0 for any number
+	make func(p int, sizes []int) (Topology, error)
+}
+
+// families is the only list of the topologies that Parse knows.
+var families = map[string]family{
+	"linear":    {form: "linear", make: ofSize(NewLinear)},
+	"ring":      {form: "ring", make: ofSize(NewRing)},
+	"mesh":      {form: "mesh:4x4", sep: "x", make: ofSizes(NewMesh)},
+	"torus":     {form: "torus:8x8x8", sep: "x", make: ofSizes(NewTorus)},
+	"hypercube": {form: "hypercube", make: ofSize(NewHypercube)},
+	"tree":      {form: "tree", make: ofSize(NewTree)},
+	"star":      {form: "star", make: ofSize(NewStar)},
+	"full":      {form: "full", make: ofSize(NewFull)},
+}
+
+// Forms lists the words that Parse reads, by example.
+func Forms() []string {
+	var forms []string
+	for _, f := range families {
+		forms = append(forms, f.form)
+	}
+	slices.Sort(forms)
+	return forms
+}
+
+// Parse makes the topology that spec names, for p processors: one of the
+// [Forms]. The error is a *SyntaxError if the words are wrong; if they do not
+// fit p, it says what would.
+func Parse(spec string, p int) (Topology, error) {
+	name, args, given := strings.Cut(spec, ":")
+	f, ok := families[name]
+	if !ok {
+		return nil, &SyntaxError{"topology", spec, 0, "one of " + strings.Join(Forms(), ", ")}
+	}
+	if err := checkProcessors("topology "+spec, p); err != nil {
+		return nil, err
+	}
+	var sizes []int
+	switch {
+	case f.sep == "" && given:
+		return nil, &SyntaxError{"topology", spec, len(name), "no sizes: there is a place for every rank"}
+	case f.sep != "" && !given:
+		return nil, &SyntaxError{"topology", spec, len(spec), "sizes, as in " + f.form}
+	case given:
+		var err error
+		if sizes, err = parseSizes("topology", spec, len(spec)-len(args), f); err != nil {
+			return nil, err
+		}
+	}
+	t, err := f.make(p, sizes)
+	if err != nil {
+		return nil, fmt.Errorf("topology %w", err)
+	}
+	if n := t.Processors(); n != p {
+		return nil, fmt.Errorf("topology %s has %d processors: want %d, one for each rank", spec, n, p)
+	}
+	return t, nil
+}
+
+// parseSizes reads the positive numbers of text from the offset at on.
+func parseSizes(what, text string, at int, f family) (sizes []int, err error) {
+	for i, word := range strings.Split(text[at:], f.sep) {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || word[0] == '+' {
+			return nil, &SyntaxError{what, text, at, "a size, as in " + f.form}
+		}
+		if f.size > 0 && i == f.size {
+			return nil, &SyntaxError{what, text, at - 1, fmt.Sprintf("%d sizes, as in %s", f.size, f.form)}
+		}
+		sizes = append(sizes, n)
+		at += len(word) + len(f.sep)
+	}
+	if len(sizes) < f.size {
+		return nil, &SyntaxError{what, text, len(text), fmt.Sprintf("%d sizes, as in %s", f.size, f.form)}
+	}
+	return sizes, nil
+}
+
+// ofSize fits a constructor that needs the number of processors alone.
+func ofSize[T Topology](build func(p int) (T, error)) func(int, []int) (Topology, error) {
+	return func(p int, _ []int) (Topology, error) { return made(build(p)) }
+}
+
+// ofSizes fits a constructor that needs the sizes alone.
+func ofSizes[T Topology](build func(...int) (T, error)) func(int, []int) (Topology, error) {
+	return func(_ int, sizes []int) (Topology, error) { return made(build(sizes...)) }
+}
+
+// made keeps a nil pointer from becoming a topology.
+func made[T Topology](t T, err error) (Topology, error) {
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}

@@ -1,0 +1,71 @@
+package topo
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestATopologyIsWrittenAsItIsRead(t *testing.T) {
+	for _, n := range networks {
+		if got := parsed(t, n.spec, n.p).String(); got != n.spec {
+			t.Errorf("%q is written %q", n.spec, got)
+		}
+	}
+}
+
+func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
+	const forms = "one of full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
+	for _, c := range []struct {
+		spec string
+		at   int
+		want string
+	}{
+		{"", 0, `topology "", character 1: found nothing more, want ` + forms},
+		{"cube", 0, `topology "cube", character 1: found "cube", want ` + forms},
+		{"mesh", 4, `topology "mesh", character 5: found nothing more, want sizes, as in mesh:4x4`},
+		{"mesh:", 5, `topology "mesh:", character 6: found nothing more, want a size, as in mesh:4x4`},
+		{"mesh:4xx4", 7, `topology "mesh:4xx4", character 8: found "x4", want a size, as in mesh:4x4`},
+		{"mesh:4x0", 7, `topology "mesh:4x0", character 8: found "0", want a size, as in mesh:4x4`},
+		{"mesh:4x-4", 7, `topology "mesh:4x-4", character 8: found "-4", want a size, as in mesh:4x4`},
+		{"mesh:+4x4", 5, `topology "mesh:+4x4", character 6: found "+4x4", want a size, as in mesh:4x4`},
+		{"torus:4,4", 6, `topology "torus:4,4", character 7: found "4,4", want a size, as in torus:8x8x8`},
+		{"ring:8", 4, `topology "ring:8", character 5: found ":8", want no sizes: there is a place for every rank`},
+		{"mesh:99999999999999999999", 5, `topology "mesh:99999999999999999999", character 6: found "99999999999999999999", want a size, as in mesh:4x4`},
+	} {
+		_, err := Parse(c.spec, 16)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) || syntax.At != c.at {
+			t.Errorf("%q: %#v does not point at %d", c.spec, err, c.at)
+		}
+	}
+}
+
+func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
+	for _, c := range []struct {
+		spec string
+		p    int
+		want string
+	}{
+		{"mesh:4x4", 15, `topology mesh:4x4 has 16 processors: want 15, one for each rank`},
+		{"torus:2x3x4", 25, `topology torus:2x3x4 has 24 processors: want 25, one for each rank`},
+		{"hypercube", 6, `topology hypercube of 6 processors: want a power of two, such as 4 or 8`},
+		{"tree", 7, `topology tree of 7 processors: want a power of two, such as 4 or 8`},
+		{"ring", 0, `topology ring of 0 processors: want 1 or more`},
+		{"full", -3, `topology full of -3 processors: want 1 or more`},
+		{"full", 1 << 20, `topology full has 1.1e+12 directed links: want at most 2147483647`},
+		{"hypercube", 1 << 40, `topology hypercube has 4.4e+13 directed links: want at most 2147483647`},
+		{"mesh:9999999999x9999999999", 16, `topology mesh:9999999999x9999999999 has 4e+20 directed links: want at most 2147483647`},
+	} {
+		_, err := Parse(c.spec, c.p)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("more than one line: %q", err)
+		}
+	}
+}
