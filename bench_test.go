@@ -42,9 +42,10 @@ func benchmark(b *testing.B, p int, call func(ctx context.Context, c *chorale.Co
 func BenchmarkAllReduce8Bytes(b *testing.B) {
 	for _, p := range []int{2, 4, 8} {
 		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
-			src, dst := make([][1]float64, p), make([][1]float64, p)
+			// A rank's numbers share no cache line with another's.
+			src, dst := make([][16]float64, p), make([][16]float64, p)
 			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
-				return chorale.AllReduce(ctx, c, dst[c.Rank()][:], src[c.Rank()][:], chorale.Sum, chorale.WithAlgorithm("recursive-doubling"))
+				return chorale.AllReduce(ctx, c, dst[c.Rank()][:1], src[c.Rank()][:1], chorale.Sum, chorale.WithAlgorithm("recursive-doubling"))
 			})
 		})
 	}
