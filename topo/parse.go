@@ -26,6 +26,7 @@ func (e *SyntaxError) Error() string {
 // A family is one kind of topology: how it is written and made.
 type family struct {
 	form string // an example of its words
+	key  string // may stand before its sizes
 	sep  string // between its sizes; empty if it has none
 	size int    // how many sizes; 0 for any number
 	make func(p int, sizes []int) (Topology, error)
@@ -41,6 +42,12 @@ var families = map[string]family{
 	"tree":      {form: "tree", make: ofSize(NewTree)},
 	"star":      {form: "star", make: ofSize(NewStar)},
 	"full":      {form: "full", make: ofSize(NewFull)},
+	"fattree": {form: "fattree:k=4", key: "k=", sep: ",", size: 1, make: func(_ int, s []int) (Topology, error) {
+		return made(NewFatTree(s[0]))
+	}},
+	"dragonfly": {form: "dragonfly:4,2,2", sep: ",", size: 3, make: func(_ int, s []int) (Topology, error) {
+		return made(NewDragonfly(s[0], s[1], s[2]))
+	}},
 }
 
 // Forms lists the words that Parse reads, by example.
@@ -73,6 +80,7 @@ func Parse(spec string, p int) (Topology, error) {
 		return nil, &SyntaxError{"topology", spec, len(spec), "sizes, as in " + f.form}
 	case given:
 		var err error
+		args = strings.TrimPrefix(args, f.key)
 		if sizes, err = parseSizes("topology", spec, len(spec)-len(args), f); err != nil {
 			return nil, err
 		}
@@ -95,13 +103,13 @@ func parseSizes(what, text string, at int, f family) (sizes []int, err error) {
 			return nil, &SyntaxError{what, text, at, "a size, as in " + f.form}
 		}
 		if f.size > 0 && i == f.size {
-			return nil, &SyntaxError{what, text, at - 1, fmt.Sprintf("%d sizes, as in %s", f.size, f.form)}
+			return nil, &SyntaxError{what, text, at - 1, "no more sizes, as in " + f.form}
 		}
 		sizes = append(sizes, n)
 		at += len(word) + len(f.sep)
 	}
 	if len(sizes) < f.size {
-		return nil, &SyntaxError{what, text, len(text), fmt.Sprintf("%d sizes, as in %s", f.size, f.form)}
+		return nil, &SyntaxError{what, text, len(text), fmt.Sprintf("%q and a size, as in %s", f.sep, f.form)}
 	}
 	return sizes, nil
 }

@@ -15,7 +15,7 @@ func TestATopologyIsWrittenAsItIsRead(t *testing.T) {
 }
 
 func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
-	const forms = "one of full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
+	const forms = "one of dragonfly:4,2,2, fattree:k=4, full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
 	for _, c := range []struct {
 		spec string
 		at   int
@@ -32,6 +32,11 @@ func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
 		{"torus:4,4", 6, `topology "torus:4,4", character 7: found "4,4", want a size, as in torus:8x8x8`},
 		{"ring:8", 4, `topology "ring:8", character 5: found ":8", want no sizes: there is a place for every rank`},
 		{"mesh:99999999999999999999", 5, `topology "mesh:99999999999999999999", character 6: found "99999999999999999999", want a size, as in mesh:4x4`},
+		{"fattree:k=", 10, `topology "fattree:k=", character 11: found nothing more, want a size, as in fattree:k=4`},
+		{"fattree:p=4", 8, `topology "fattree:p=4", character 9: found "p=4", want a size, as in fattree:k=4`},
+		{"fattree:k=4,4", 11, `topology "fattree:k=4,4", character 12: found ",4", want no more sizes, as in fattree:k=4`},
+		{"dragonfly:4,2", 13, `topology "dragonfly:4,2", character 14: found nothing more, want "," and a size, as in dragonfly:4,2,2`},
+		{"dragonfly:4x2x2", 10, `topology "dragonfly:4x2x2", character 11: found "4x2x2", want a size, as in dragonfly:4,2,2`},
 	} {
 		_, err := Parse(c.spec, 16)
 		if err == nil || err.Error() != c.want {
@@ -54,6 +59,11 @@ func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
 		{"torus:2x3x4", 25, `topology torus:2x3x4 has 24 processors: want 25, one for each rank`},
 		{"hypercube", 6, `topology hypercube of 6 processors: want a power of two, such as 4 or 8`},
 		{"tree", 7, `topology tree of 7 processors: want a power of two, such as 4 or 8`},
+		{"fattree:k=4", 15, `topology fattree:k=4 has 16 processors: want 15, one for each rank`},
+		{"fattree:3", 16, `topology fattree:k=3: want an even k of 2 or more`},
+		{"fattree:99999998", 16, `topology fattree:k=99999998 has 1.5e+24 directed links: want at most 2147483647`},
+		{"dragonfly:4,2,2", 71, `topology dragonfly:4,2,2 has 72 processors: want 71, one for each rank`},
+		{"dragonfly:9999,9999,9999", 71, `topology dragonfly:9999,9999,9999 has 4e+16 directed links: want at most 2147483647`},
 		{"ring", 0, `topology ring of 0 processors: want 1 or more`},
 		{"full", -3, `topology full of -3 processors: want 1 or more`},
 		{"full", 1 << 20, `topology full has 1.1e+12 directed links: want at most 2147483647`},

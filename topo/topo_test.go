@@ -34,6 +34,14 @@ var networks = func() (all []network) {
 		}
 		all = append(all, network{"mesh:" + dims, p}, network{"torus:" + dims, p})
 	}
+	for _, c := range []struct{ a, p, h int }{
+		{1, 1, 1}, {1, 2, 2}, {1, 3, 3}, {1, 1, 5}, {2, 1, 1}, {2, 2, 1}, {3, 1, 1}, {3, 2, 2}, {2, 1, 3}, {4, 2, 2},
+	} {
+		all = append(all, network{fmt.Sprintf("dragonfly:%d,%d,%d", c.a, c.p, c.h), c.a * c.p * (c.a*c.h + 1)})
+	}
+	for _, k := range []int{2, 4, 6} {
+		all = append(all, network{fmt.Sprintf("fattree:k=%d", k), k * k * k / 4})
+	}
 	return all
 }()
 
@@ -77,13 +85,13 @@ func TestEveryLinkHasAnotherInTheOtherDirectionAndNoSecond(t *testing.T) {
 func TestARouteIsAPathAndNoneIsShorter(t *testing.T) {
 	onEach(t, func(t *testing.T, top Topology) {
 		for from := range top.Processors() {
-			hops := distances(top, from)
+			hops := distances(top, from) // dragonflies have a claim of their own
 			for to := range top.Processors() {
 				route := Route(top, from, to)
 				if end := follow(t, top, from, route); end != to {
 					t.Fatalf("the route from %d to %d ends at %d", from, to, end)
 				}
-				if len(route) != hops[to] {
+				if _, ok := top.(*Dragonfly); !ok && len(route) != hops[to] {
 					t.Fatalf("the route from %d to %d has %d links, the shortest path %d", from, to, len(route), hops[to])
 				}
 			}
@@ -123,10 +131,19 @@ func distances(top Topology, from int) []int {
 	return hops
 }
 
+// A part is a topology without the links at some vertices.
+type part struct {
+	Topology
+	keep func(v int) bool
+}
+
 func neighbours(top Topology) [][]int {
 	next := make([][]int, top.Processors()+top.Switches())
 	for l := range 2 * top.LinkCount() {
 		from, to := top.Ends(l)
+		if p, ok := top.(*part); ok && !(p.keep(from) && p.keep(to)) {
+			continue
+		}
 		next[from] = append(next[from], to)
 	}
 	return next
@@ -162,7 +179,7 @@ func TestNoCutIntoHalvesIsNarrowerThanTheBisectionWidth(t *testing.T) {
 	onEach(t, func(t *testing.T, top Topology) {
 		width, known := top.Bisection()
 		n := top.Processors() + top.Switches()
-		if !known || n > 17 {
+		if !known || n > 18 {
 			t.Skip("too many halves to try")
 		}
 		masks := make([]uint, n)
@@ -216,6 +233,13 @@ func TestFiguresAreThoseOfTheTextbook(t *testing.T) {
 			row{fmt.Sprintf("mesh:%dx%dx%d", s, s, s), s * p, 3 * (s - 1), p, 3 * (s*p - p), 6},
 			row{fmt.Sprintf("torus:%dx%dx%d", s, s, s), s * p, 3 * (s / 2), 2 * p, 3 * s * p, 6})
 	}
+	for _, k := range []int{4, 8, 16, 48} {
+		rows = append(rows, row{fmt.Sprintf("fattree:k=%d", k), k * k * k / 4, 6, k * k * k / 8, 3 * k * k * k / 4, 1})
+	}
+	for _, h := range []int{1, 3, 5, 16} { // balanced, a = 2p = 2h, as the paper has it
+		a, p, g := 2*h, h, 2*h*h+1
+		rows = append(rows, row{fmt.Sprintf("dragonfly:%d,%d,%d", a, p, h), a * p * g, 5, g / 2 * ((g + 1) / 2), a*p*g + g*a*(a-1)/2 + g*(g-1)/2, 1})
+	}
 	for d := 1; d <= 20; d++ {
 		p := 1 << d
 		n := 2*p - 1 // the tree's vertices
@@ -237,6 +261,7 @@ func TestARouteIntoARoomySliceAllocatesNothing(t *testing.T) {
 	for _, n := range []network{
 		{"linear", 100}, {"ring", 100}, {"mesh:10x10", 100}, {"torus:5x5x4", 100},
 		{"hypercube", 1 << 20}, {"tree", 1 << 20}, {"star", 100}, {"full", 100},
+		{"fattree:k=16", 1024}, {"dragonfly:4,2,2", 72},
 	} {
 		top := parsed(t, n.spec, n.p)
 		dst := make([]int32, 0, top.Diameter())
@@ -271,6 +296,11 @@ func TestRoutesGoWhereTheyAreSaidToGo(t *testing.T) {
 		{"hypercube", 8, 5, 2, "5→4 4→6 6→2"},
 		{"tree", 8, 2, 3, "2→s2-3 s2-3→3"},
 		{"tree", 8, 0, 5, "0→s0-1 s0-1→s0-3 s0-3→s0-7 s0-7→s4-7 s4-7→s4-5 s4-5→5"},
+		{"fattree:k=4", 16, 0, 1, "0→edge0.0 edge0.0→1"},
+		{"fattree:k=4", 16, 0, 3, "0→edge0.0 edge0.0→agg0.1 agg0.1→edge0.1 edge0.1→3"},
+		{"fattree:k=4", 16, 0, 6, "0→edge0.0 edge0.0→agg0.0 agg0.0→core1 core1→agg1.0 agg1.0→edge1.1 edge1.1→6"},
+		{"dragonfly:2,1,1", 6, 0, 5, "0→r0.0 r0.0→r0.1 r0.1→r2.0 r2.0→r2.1 r2.1→5"},
+		{"dragonfly:2,1,1", 6, 0, 3, "0→r0.0 r0.0→r1.1 r1.1→3"},
 		{"star", 5, 4, 0, "4→s s→0"},
 		{"full", 5, 4, 0, "4→0"},
 		{"full", 5, 3, 3, ""},
@@ -287,6 +317,30 @@ func names(top Topology, from, to int) string {
 		words = append(words, LinkName(top, l))
 	}
 	return strings.Join(words, " ")
+}
+
+func TestADragonflyRouteIsTheShortestThatChangesGroupsAtMostOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, top Topology) {
+		d, ok := top.(*Dragonfly)
+		if !ok {
+			t.Skip("no dragonfly")
+		}
+		group := func(v int) int {
+			if v < d.n {
+				v = d.n + v/d.p
+			}
+			return (v - d.n) / d.a
+		}
+		// The same network without the groups that a route must not visit.
+		for from := range d.n {
+			for to := range d.n {
+				allowed := &part{Topology: d, keep: func(v int) bool { return group(v) == group(from) || group(v) == group(to) }}
+				if got, want := len(Route(d, from, to)), distances(allowed, from)[to]; got != want {
+					t.Fatalf("the route from %d to %d has %d links, the shortest %d", from, to, got, want)
+				}
+			}
+		}
+	})
 }
 
 func TestAHypercubeIsTheMeshOfTwosWithTheSameRoutes(t *testing.T) { // SPEC G7
