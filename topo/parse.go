@@ -1,7 +1,10 @@
 package topo
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,13 +64,13 @@ func Forms() []string {
 }
 
 // Parse makes the topology that spec names, for p processors: one of the
-// [Forms]. The error is a *SyntaxError if the words are wrong; if they do not
+// [Forms], or a file that [ReadGraph] reads. The error is a *SyntaxError if the words are wrong; if they do not
 // fit p, it says what would.
 func Parse(spec string, p int) (Topology, error) {
 	name, args, given := strings.Cut(spec, ":")
 	f, ok := families[name]
 	if !ok {
-		return nil, &SyntaxError{"topology", spec, 0, "one of " + strings.Join(Forms(), ", ")}
+		return parseFile(spec, p)
 	}
 	if err := checkProcessors("topology "+spec, p); err != nil {
 		return nil, err
@@ -93,6 +96,24 @@ func Parse(spec string, p int) (Topology, error) {
 		return nil, fmt.Errorf("topology %s has %d processors: want %d, one for each rank", spec, n, p)
 	}
 	return t, nil
+}
+
+// parseFile reads the graph in a file, which anything may be called that is no
+// other topology.
+func parseFile(name string, p int) (Topology, error) {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &SyntaxError{"topology", name, 0, "a file or one of " + strings.Join(Forms(), ", ")}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("topology: %w", err)
+	}
+	defer file.Close()
+	g, err := ReadGraph(file, name, p)
+	if err != nil {
+		return nil, fmt.Errorf("topology %w", err)
+	}
+	return g, nil
 }
 
 // parseSizes reads the positive numbers of text from the offset at on.

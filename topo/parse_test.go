@@ -15,7 +15,7 @@ func TestATopologyIsWrittenAsItIsRead(t *testing.T) {
 }
 
 func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
-	const forms = "one of dragonfly:4,2,2, fattree:k=4, full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
+	const forms = "a file or one of dragonfly:4,2,2, fattree:k=4, full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
 	for _, c := range []struct {
 		spec string
 		at   int
