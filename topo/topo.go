@@ -42,8 +42,8 @@ type Topology interface {
 	Diameter() int
 
 	// Bisection returns the fewest links whose removal parts the processors
-	// into halves, or false where nobody knows it. Halves of an odd number
-	// differ by one.
+	// into halves, by the formula for its kind, or false where there is none.
+	// Halves of an odd number differ by one.
 	Bisection() (width int, known bool)
 
 	// Ports returns the largest number of links at one processor.
