@@ -63,6 +63,9 @@ func do[T any](ctx context.Context, c *Comm, r request[T], options []Option) err
 		return &Error{Call: name, Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
 	}
 	defer c.busy.Store(false)
+	if c.freed {
+		return &Error{Call: name, Rank: c.rank, Step: -1, Peer: -1, Err: fmt.Errorf("the communicator was freed: %w", ErrClosed)}
+	}
 	// A call that fails here counts, so that ranks which fail alike stay in
 	// step, and others learn that this rank has gone on.
 	signature := transport.Signature{Context: c.context, Sequence: c.sequence}

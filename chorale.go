@@ -87,7 +87,19 @@ func join(ctx context.Context, f Func) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(perform(ctx, c, f), c.Close())
+	err = perform(ctx, c, f)
+	if err != nil {
+		c.abort(err)
+	}
+	return errors.Join(err, c.Close())
+}
+
+// abort ends this rank's part in the job, and tells its peers why: that is what
+// an Exchange does whose context has ended.
+func (c *Comm) abort(why error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is why
 }
 
 // perform calls f. A rank whose f returns has received all that was sent to it,
@@ -136,13 +148,18 @@ func Run(ctx context.Context, n int, f Func) error {
 		ranks.Go(func() {
 			c := newComm(job.Endpoint(rank), "inproc")
 			defer c.Close()
-			if err := perform(ctx, c, f); err != nil {
+			err := errors.New("left by runtime.Goexit") // unless perform returns
+			defer func() {
+				if err == nil {
+					return
+				}
 				once.Do(func() {
 					first = fmt.Errorf("rank %d: %w", rank, err)
 					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})
 					cancel()
 				})
-			}
+			}()
+			err = perform(ctx, c, f)
 		})
 	}
 	ranks.Wait()

@@ -20,7 +20,7 @@ func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Op
 // root. On the root dst is as long as src, and may be src; on other ranks it is
 // not looked at and may be nil.
 func Reduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], root int, options ...Option) error {
-	return ReduceFunc(ctx, c, dst, src, op(), root, options...)
+	return ReduceFunc(ctx, c, dst, src, operation(op), root, options...)
 }
 
 // ReduceFunc is [Reduce] with an operation of the caller's own.
@@ -38,7 +38,7 @@ func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], roo
 // every rank. All have the same length; dst may be src. Every rank ends with
 // the same bits.
 func AllReduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
-	return AllReduceFunc(ctx, c, dst, src, op(), options...)
+	return AllReduceFunc(ctx, c, dst, src, operation(op), options...)
 }
 
 // AllReduceFunc is [AllReduce] with an operation of the caller's own.
@@ -90,7 +90,7 @@ func AllGather[T any](ctx context.Context, c *Comm, dst, src []T, options ...Opt
 // part r of the result to dst of rank r. Src is Size times as long as dst, and
 // dst may be the rank's own part of it.
 func ReduceScatter[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
-	return ReduceScatterFunc(ctx, c, dst, src, op(), options...)
+	return ReduceScatterFunc(ctx, c, dst, src, operation(op), options...)
 }
 
 // ReduceScatterFunc is [ReduceScatter] with an operation of the caller's own.
@@ -118,7 +118,7 @@ func AllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ...Opti
 // Scan combines the src of ranks 0 to r, element by element, into dst of rank
 // r: prefix sums. All have the same length; dst may be src.
 func Scan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
-	return ScanFunc(ctx, c, dst, src, op(), options...)
+	return ScanFunc(ctx, c, dst, src, operation(op), options...)
 }
 
 // ScanFunc is [Scan] with an operation of the caller's own.
@@ -134,7 +134,7 @@ func ScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], optio
 // rank r. Rank 0's dst is left as it is. All have the same length; dst may be
 // src.
 func ExScan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], options ...Option) error {
-	return ExScanFunc(ctx, c, dst, src, op(), options...)
+	return ExScanFunc(ctx, c, dst, src, operation(op), options...)
 }
 
 // ExScanFunc is [ExScan] with an operation of the caller's own.

@@ -34,8 +34,10 @@ type Comm struct {
 	last     *call // of the call before
 
 	streams    [streamCount]*stream
-	started    int // how many calls were started
-	persistent int // how many were prepared
+	started    int     // how many calls were started
+	persistent int     // how many contexts prepared calls have had
+	idle       []*Comm // those of prepared calls that were freed
+	freed      bool
 
 	turns map[int]int // by tag, whose turn it is to be received from; under job.mu
 }
@@ -77,13 +79,14 @@ func (c *Comm) Size() int { return c.size }
 func (c *Comm) Close() error { return c.job.endpoint.Close() }
 
 // Free lets go of a communicator that is no longer used, and of what it keeps.
-// Each rank calls it when its own last call is done. The communicator that
-// [Main], [Run] or [Join] made needs no Free.
+// Each rank calls it when its own last call is done; later ones fail with
+// ErrClosed. The communicator that [Main], [Run] or [Join] made needs no Free.
 func (c *Comm) Free() {
 	r, ok := c.job.endpoint.(interface{ Release(context uint32) })
-	if !ok || c.context == 0 {
+	if !ok || c.context == 0 || c.freed {
 		return
 	}
+	c.freed = true
 	r.Release(c.context)
 	for _, s := range c.streams {
 		if s != nil {

@@ -143,6 +143,21 @@ func TestFreeHoldsUpNobody(t *testing.T) {
 	})
 }
 
+func TestAFreedCommunicatorIsClosed(t *testing.T) {
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		sub, err := c.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		sub.Free()
+		sub.Free()
+		if err := chorale.Barrier(ctx, sub); !errors.Is(err, chorale.ErrClosed) {
+			return fmt.Errorf("got %v", err)
+		}
+		return chorale.Barrier(ctx, c)
+	})
+}
+
 func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
 	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Subset(ctx, []int{4, 0, 2})

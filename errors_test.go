@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -164,6 +165,27 @@ func TestTheFirstErrorEndsTheJob(t *testing.T) {
 	if !errors.Is(err, boom) || err.Error() != "rank 2: boom" {
 		t.Errorf("got %v, want rank 2: boom", err)
 	}
+}
+
+func TestARankThatExitsItsGoroutineEndsTheJob(t *testing.T) {
+	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			runtime.Goexit()
+		}
+		return chorale.Barrier(ctx, c)
+	})
+	if err == nil || err.Error() != "rank 1: left by runtime.Goexit" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoOperationIsAnError(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if err := chorale.AllReduce(ctx, c, []int{1}, []int{1}, nil); !errors.Is(err, chorale.ErrArgument) {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
 }
 
 func TestAPanicIsTheRanksError(t *testing.T) {

@@ -108,6 +108,14 @@ func pick[T Real](a, b Loc[T], better bool) Loc[T] {
 	return a
 }
 
+// operation returns what a built-in operation is; nothing if there is none.
+func operation[T any](op func() Op[T]) Op[T] {
+	if op == nil {
+		return Op[T]{}
+	}
+	return op()
+}
+
 // A combiner is an operation as the executor wants it, on bytes.
 type combiner interface {
 	op() exec.Op

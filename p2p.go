@@ -1,6 +1,7 @@
 package chorale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -50,16 +51,23 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // many elements came. A message that is longer than dst, or of another type, is
 // an error, and stays to be received.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
-	if from == InTurn {
+	inTurn := from == InTurn
+	if inTurn {
 		from = c.nextInTurn(tag)
 	}
 	m, err := mailer[T](c, "recv", from, tag)
 	if err != nil {
 		return Status{}, err
 	}
+	if inTurn && c.size == 1 {
+		return Status{}, c.wrong("recv", "InTurn on a communicator of one rank: there is no other rank")
+	}
 	kind := reflect.TypeFor[T]()
 	e, err := m.Take(ctx, c.source(from), transport.Stamp{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
 	if err != nil {
+		if inTurn {
+			c.keepTurn(tag, from)
+		}
 		return status[T](c, e), c.failed("recv", err)
 	}
 	return status[T](c, e), nil
@@ -69,12 +77,22 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 // same time, both with the same tag, so that ranks which all call it do not
 // wait for each other in a circle. Dst and src must not overlap.
 func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, to, tag int) (Status, error) {
+	if from != InTurn {
+		if _, err := mailer[T](c, "recv", from, tag); err != nil {
+			return Status{}, err
+		}
+	}
+	if _, err := mailer[T](c, "send", to, tag); err != nil {
+		return Status{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	send := StartSend(ctx, c, src, to, tag)
 	s, err := Recv(ctx, c, dst, from, tag)
 	if err != nil {
-		return s, err
+		cancel() // src is the caller's again when this returns
 	}
-	return s, send.Wait()
+	return s, cmp.Or(err, send.Wait())
 }
 
 // Probe waits for a message from one rank, or AnyRank, with one tag or AnyTag,
@@ -188,6 +206,15 @@ func (c *Comm) nextInTurn(tag int) int {
 	}
 	c.turns[tag] = (next + 1) % c.size
 	return next
+}
+
+// keepTurn gives a turn back that brought no message.
+func (c *Comm) keepTurn(tag, rank int) {
+	c.job.mu.Lock()
+	defer c.job.mu.Unlock()
+	if c.turns[tag] == (rank+1)%c.size {
+		c.turns[tag] = rank
+	}
 }
 
 func status[T any](c *Comm, e transport.Envelope) Status {

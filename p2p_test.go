@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale"
 )
@@ -121,6 +122,48 @@ func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 		}
 		if _, err = chorale.Recv(ctx, c, make([]float32, s.Count), s.From, s.Tag); err != nil {
 			return err
+		}
+		return chorale.Barrier(ctx, c)
+	})
+}
+
+func TestATurnThatBringsNothingIsKept(t *testing.T) {
+	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() > 0 {
+			if err := chorale.Barrier(ctx, c); err != nil {
+				return err
+			}
+			return chorale.Send(ctx, c, []int{c.Rank()}, 0, 0)
+		}
+		v := make([]int, 1)
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if _, err := chorale.Recv(short, c, v, chorale.InTurn, 0); !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("got %v", err)
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		for want := 1; want < 3; want++ {
+			if _, err := chorale.Recv(ctx, c, v, chorale.InTurn, 0); err != nil || v[0] != want {
+				return fmt.Errorf("got %v, %v, want rank %d", v, err, want)
+			}
+		}
+		return nil
+	})
+}
+
+func TestSendRecvThatIsWrongSendsNothing(t *testing.T) {
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		peer := 1 - c.Rank()
+		if _, err := chorale.SendRecv(ctx, c, make([]int, 1), 99, []int{1}, peer, 0); !errors.Is(err, chorale.ErrArgument) {
+			return fmt.Errorf("got %v", err)
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		if _, found, err := chorale.TryProbe[int](ctx, c, peer, 0); found || err != nil {
+			return fmt.Errorf("found %v, %v", found, err)
 		}
 		return chorale.Barrier(ctx, c)
 	})

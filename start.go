@@ -3,7 +3,9 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 )
 
 // streamCount is how many started calls of a communicator can move at a time.
@@ -93,40 +95,64 @@ func (c *Comm) view(offset uint32) *Comm {
 // A Persistent is a call that is prepared once and started many times. Once the
 // calls that it makes are known, starting it allocates nothing.
 type Persistent struct {
+	comm  *Comm // that it was prepared on
+	view  *Comm // that its calls have for themselves
 	begin chan context.Context
 	end   chan error
+	quit  chan struct{} // closed by Free
+	free  sync.Once
 }
 
-// maxPersistent is how many calls a communicator can prepare.
+// maxPersistent is how many prepared calls a communicator can have at a time.
 const maxPersistent = 1<<contextBits - streamCount - 1
 
 // Prepare prepares a call: each Start of the result calls f again, with a
-// communicator of the same ranks. All ranks prepare their calls in the same
-// order. Free ends it.
+// communicator of the same ranks. All ranks prepare their calls, and free them,
+// in the same order.
 func Prepare(c *Comm, f Func) (*Persistent, error) {
-	if c.persistent == maxPersistent {
+	p := &Persistent{comm: c, begin: make(chan context.Context), end: make(chan error, 1), quit: make(chan struct{})}
+	switch n := len(c.idle); {
+	case n > 0: // it goes on with its numbers of calls, so that slower ranks tell old and new apart
+		p.view, c.idle = c.idle[n-1], c.idle[:n-1]
+	case c.persistent == maxPersistent:
 		return nil, c.wrong("prepare", "%d calls are prepared: want no more on one communicator", maxPersistent)
+	default:
+		p.view = c.view(streamCount + 1 + uint32(c.persistent))
+		c.persistent++
 	}
-	view := c.view(streamCount + 1 + uint32(c.persistent))
-	c.persistent++
-	p := &Persistent{begin: make(chan context.Context), end: make(chan error, 1)}
 	go func() {
-		for ctx := range p.begin {
-			p.end <- protect(ctx, view, f)
+		for {
+			select {
+			case ctx := <-p.begin:
+				p.end <- protect(ctx, p.view, f)
+			case <-p.quit:
+				return
+			}
 		}
 	}()
 	return p, nil
 }
 
 // Start starts the call. It must not be under way.
-func (p *Persistent) Start(ctx context.Context) { p.begin <- ctx }
+func (p *Persistent) Start(ctx context.Context) {
+	select {
+	case p.begin <- ctx:
+	case <-p.quit:
+		p.end <- fmt.Errorf("the prepared call was freed: %w", ErrClosed)
+	}
+}
 
 // Wait waits until the call that was started last is done, and returns its
 // error. Each Start is waited for once.
 func (p *Persistent) Wait() error { return <-p.end }
 
 // Free ends the use of a prepared call that is not under way.
-func (p *Persistent) Free() { close(p.begin) }
+func (p *Persistent) Free() {
+	p.free.Do(func() {
+		close(p.quit)
+		p.comm.idle = append(p.comm.idle, p.view)
+	})
+}
 
 // sortByKey sorts ranks by key, and leaves those with equal keys in order.
 func sortByKey(ranks []int, key func(rank int) int) {

@@ -110,6 +110,31 @@ func TestEveryCollectiveCanBeStarted(t *testing.T) {
 	})
 }
 
+func TestPreparedCallsComeAndGo(t *testing.T) {
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		sum := []int64{1}
+		for range 5000 { // more than a communicator has at a time
+			p, err := chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduce(ctx, c, sum, sum, chorale.Max)
+			})
+			if err != nil {
+				return err
+			}
+			p.Start(ctx)
+			if err := p.Wait(); err != nil {
+				return err
+			}
+			p.Free()
+			p.Free()
+			p.Start(ctx)
+			if err := p.Wait(); !errors.Is(err, chorale.ErrClosed) {
+				return fmt.Errorf("a freed call: got %v", err)
+			}
+		}
+		return nil
+	})
+}
+
 func TestAStartedCallThatFailsSaysSo(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		r := chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {

@@ -67,7 +67,7 @@ func AllGatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int,
 // ReduceScatterV is [ReduceScatter] with parts of different lengths: counts has
 // one per rank. Dst has counts[Rank] elements.
 func ReduceScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op func() Op[T], options ...Option) error {
-	return ReduceScatterVFunc(ctx, c, dst, src, counts, op(), options...)
+	return ReduceScatterVFunc(ctx, c, dst, src, counts, operation(op), options...)
 }
 
 // ReduceScatterVFunc is [ReduceScatterV] with an operation of the caller's own.

@@ -93,6 +93,9 @@ func (j *job) run(ctx context.Context, program string) error {
 
 	var procs []*process
 	for place.Rank = range j.cfg.Size {
+		if ctx.Err() != nil || len(j.cfg.Signals) > 0 {
+			break // supervise ends what has started
+		}
 		p := j.process(program, place.Rank, place)
 		if err := j.start(p, j.label(place.Rank), true); err != nil {
 			return j.supervise(ctx, procs, fmt.Errorf("starting %v of %d: %w", p, j.cfg.Size, err))

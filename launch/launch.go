@@ -78,6 +78,10 @@ type Config struct {
 // runs all ranks as goroutines of a single process.
 var Transports = []string{"auto", "inproc", "tcp"}
 
+// maxRanks is more processes than a machine can run, and few enough to say so
+// before it has tried.
+const maxRanks = 1 << 16
+
 // Run starts the job and returns when it is over: every rank has ended, and
 // everything that they printed has been passed on. When a rank fails, the
 // others are ended too, and Run returns an [*EndError] that names the rank that
@@ -114,6 +118,8 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.Size < 1:
 		return c, usagef("%d ranks: want at least 1", c.Size)
+	case c.Size > maxRanks && c.Transport != "inproc":
+		return c, usagef("%d ranks: want at most %d processes", c.Size, maxRanks)
 	case c.Program == "":
 		return c, usagef("no program to run: want an executable or the directory of a Go package")
 	case c.Grace < 0:
