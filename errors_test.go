@@ -188,6 +188,23 @@ func TestNoOperationIsAnError(t *testing.T) {
 	})
 }
 
+// A process whose function fails ends its part in the job as [chorale.Main]
+// does it: its peers are told why, and do not take it for one that has left.
+func TestPeersAreToldWhyARankFails(t *testing.T) {
+	mine := errors.New("mine")
+	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			chorale.Abort(c, mine)
+			return nil
+		}
+		err := chorale.Barrier(ctx, c)
+		if !errors.Is(err, chorale.ErrAborted) || !strings.Contains(err.Error(), "mine") {
+			return fmt.Errorf("got %v, want that rank 1 gave up, and why", err)
+		}
+		return nil
+	})
+}
+
 func TestAPanicIsTheRanksError(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {

@@ -7,3 +7,6 @@ func Kept(c *Comm) int { return len(c.calls) }
 
 // NewComm returns the communicator of all ranks over an endpoint.
 func NewComm(ep transport.Endpoint, name string) *Comm { return newComm(ep, name) }
+
+// Abort ends c's part in the job as a failing function of Main does.
+func Abort(c *Comm, why error) { c.abort(why) }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -87,4 +88,14 @@ type UnreadError struct {
 func (e *UnreadError) Error() string {
 	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; its own last call was call %d, %q",
 		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
+}
+
+// Cause returns why ctx has ended: its error, and beyond that its cause if it
+// was given one; nil if it has not ended.
+func Cause(ctx context.Context) error {
+	err := ctx.Err()
+	if why := context.Cause(ctx); why != err {
+		return fmt.Errorf("%w: %w", err, why)
+	}
+	return err
 }

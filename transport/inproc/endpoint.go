@@ -98,7 +98,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if failed := e.failed.Load(); failed != nil {
 		return *failed
 	}
-	if err := ctx.Err(); err != nil {
+	if err := transport.Cause(ctx); err != nil {
 		return e.fail(err)
 	}
 	return e.stream(step.Signature.Context).exchange(ctx, step)

@@ -134,7 +134,7 @@ func (e *Endpoint) able(ctx context.Context, to int) error {
 	if err := e.ended(to); err != nil {
 		return err
 	}
-	return ctx.Err()
+	return transport.Cause(ctx)
 }
 
 // ended returns the error of a call that waits for a rank, or for any, if the
@@ -171,7 +171,7 @@ func (e *Endpoint) await(ctx context.Context, look func() (done bool, err error)
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return transport.Cause(ctx)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // hopeless says why what the stream waits for cannot come, if that is known.
 func (s *stream) hopeless(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := transport.Cause(ctx); err != nil {
 		return err
 	}
 	for i := range s.recvs {

@@ -259,7 +259,7 @@ func (e *Endpoint) lock() {
 // validate tests what can be wrong with a step before anything is started.
 func (e *Endpoint) validate(ctx context.Context, step *transport.Step) error {
 	if ctx.Err() != nil {
-		return cause(ctx)
+		return transport.Cause(ctx)
 	}
 	if e.within(step.Signature.Context) != nil {
 		return errTwoSteps

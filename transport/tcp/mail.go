@@ -33,7 +33,7 @@ func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind
 	case e.err != nil:
 		return e.ended()
 	case ctx.Err() != nil:
-		return cause(ctx)
+		return transport.Cause(ctx)
 	case to == e.cfg.Rank:
 		return e.postToSelf(ctx, stamp, kind, data)
 	}
@@ -90,7 +90,7 @@ func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, ki
 			return m.Envelope, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
 		}
 		if m.lent && ctx.Err() != nil {
-			return transport.Envelope{}, cause(ctx)
+			return transport.Envelope{}, transport.Cause(ctx)
 		}
 		e.mail.remove(m)
 		switch {
@@ -148,7 +148,7 @@ func (e *Endpoint) find(ctx context.Context, s search, wait bool) (*letter, erro
 			e.glance(s.from)
 			continue
 		case ctx.Err() != nil:
-			return nil, cause(ctx)
+			return nil, transport.Cause(ctx)
 		}
 		if err := e.run(ctx, errand{on: l, seeks: true, search: s}); err != nil {
 			return nil, err
@@ -268,9 +268,9 @@ func (e *Endpoint) expire(ctx context.Context, ended <-chan struct{}) {
 		switch {
 		case o.over || o.ended != ended:
 		case o.mail && !o.begun:
-			o.finish(cause(ctx))
+			o.finish(transport.Cause(ctx))
 		default:
-			e.fail(cause(ctx))
+			e.fail(transport.Cause(ctx))
 			return
 		}
 	}

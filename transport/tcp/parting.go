@@ -36,15 +36,6 @@ func (e *Endpoint) fail(err error) {
 	}
 }
 
-// cause returns why ctx has ended.
-func cause(ctx context.Context) error {
-	err := ctx.Err()
-	if why := context.Cause(ctx); why != err {
-		return fmt.Errorf("%w: %w", err, why)
-	}
-	return err
-}
-
 // farewell drops all that is under way and tells the peer how this endpoint's
 // part has ended. The frame that has begun comes first, in a copy, since the
 // memory of the step goes back to its owner; then letters that were posted.
