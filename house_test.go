@@ -23,10 +23,12 @@ var rooms = map[string][]string{
 	"transport/inproc":          {"transport"},
 	"transport/tcp":             {"transport"},
 	"transport/transporttest":   {"transport"},
+	"sim":                       {"sched", "topo", "model"},
+	"draw":                      {"sched", "topo", "sim"},
 	"exec":                      {"sched", "transport"},
 	"launch":                    {"transport", "transport/inproc", "transport/tcp"},
 	"":                          {"algo", "exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
-	"cmd/chorale":               {"", "algo", "launch", "model", "sched"},
+	"cmd/chorale":               {"", "algo", "draw", "launch", "model", "sched", "sim", "topo"},
 	"examples":                  {}, // tests alone
 	"examples/balance":          {""},
 	"examples/floyd":            {""},
@@ -42,7 +44,8 @@ var rooms = map[string][]string{
 // guests says which modules of others a package may import. The library takes
 // one, so that its users' go.sum stays small.
 var guests = map[string][]string{
-	"cmd/chorale":             {"github.com/spf13/cobra"},
+	"cmd/chorale":             {"github.com/spf13/cobra", "gonum.org/v1/gonum", "gonum.org/v1/plot"},
+	"draw":                    {"gonum.org/v1/plot"},
 	"transport/transporttest": {"go.uber.org/goleak"}, // imported by tests alone
 }
 
