@@ -28,7 +28,8 @@ var rooms = map[string][]string{
 	"exec":                      {"sched", "transport"},
 	"launch":                    {"transport", "transport/inproc", "transport/tcp"},
 	"":                          {"algo", "exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
-	"cmd/chorale":               {"", "algo", "draw", "launch", "model", "sched", "sim", "topo"},
+	"bench":                     {"", "sched"},
+	"cmd/chorale":               {"", "algo", "bench", "draw", "launch", "model", "sched", "sim", "topo"},
 	"examples":                  {}, // tests alone
 	"examples/balance":          {""},
 	"examples/floyd":            {""},

@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"errors"
+	"io"
+	"net"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// pin keeps the calling thread on the first or the second processor that the
+// process may use.
+func pin(thread int) error {
+	var allowed, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return err
+	}
+	for cpu := range len(allowed) * 64 {
+		if !allowed.IsSet(cpu) {
+			continue
+		}
+		if thread == 0 {
+			one.Set(cpu)
+			return unix.SchedSetaffinity(0, &one)
+		}
+		thread--
+	}
+	return errors.New("too few processors")
+}
+
+// pingpong exchanges 8 bytes with the other end, so many times. It asks for them
+// again and again rather than sleep.
+func pingpong(end *net.TCPConn, times int) error {
+	raw, err := end.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		for range times {
+			var buf [8]byte
+			if _, failed = unix.Write(int(fd), buf[:]); failed != nil {
+				return
+			}
+			if failed = readFull(int(fd), buf[:]); failed != nil {
+				return
+			}
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+func readFull(fd int, buf []byte) error {
+	for looks := 0; len(buf) > 0; looks++ {
+		n, err := unix.Read(fd, buf)
+		switch {
+		case n > 0:
+			buf = buf[n:]
+		case n == 0 && err == nil:
+			return io.ErrUnexpectedEOF
+		case err != unix.EAGAIN && err != unix.EINTR:
+			return err
+		case looks > patience:
+			runtime.Gosched()
+		}
+	}
+	return nil
+}

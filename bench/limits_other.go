@@ -1,0 +1,25 @@
+//go:build !linux
+
+package bench
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+func pin(int) error { return errors.ErrUnsupported }
+
+// pingpong exchanges 8 bytes with the other end, so many times.
+func pingpong(end *net.TCPConn, times int) error {
+	var buf [8]byte
+	for range times {
+		if _, err := end.Write(buf[:]); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(end, buf[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/launch"
+)
+
+func newBench() *cobra.Command {
+	var (
+		ranks    ranges
+		how      = choice{"auto", launch.Transports}
+		bytes    = sizes{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20}
+		plan     benchPlan
+		noVerify bool
+		plot     string
+	)
+	cmd := &cobra.Command{
+		Use:   "bench [OP…] -n N",
+		Short: "Measure collectives: time, bandwidth, and how near the machine's limits",
+		Long: `Measure collectives on this machine; all of them if none is named.
+
+Times are in microseconds per call, the slowest rank's. A sample is a batch of
+calls, about a millisecond of them, after a barrier that is not timed; MIN,
+MEDIAN, P99 and MEAN are over samples. They are taken until the median is stable
+to 1 %, or until --time is over, but never less than 5. Every call uses the same
+buffers. Reductions sum float32; the root is rank 0, and a shift is by 1.
+
+BYTES is the size of one rank's message, as MPI counts it: the vector, or one
+part where a vector is one part per rank (scatter, gather, allgather,
+reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
+
+What the machine allows is measured in the same run: a copy of BYTES by one
+thread, the exchange of a cache line between two threads, free and pinned to
+processors, and the exchange of 8 bytes between two threads over TCP. "x COPY"
+and "x EXCHANGE" say how many times that MEDIAN is; the exchange is that of what
+the transport is made of.
+
+Before and after, a call's result is compared with what the collective promises,
+on every rank. With --algorithm all, those that do not take N ranks are passed
+over, and * marks the fastest for each collective and size.
+
+An interrupt ends it at once, and prints what has been measured.
+
+With --format json:
+{"rows":[{"collective":…,"algorithm":…,"transport":…,"n":…,"bytes":…,
+"iterations":…,"min":…,"median":…,"p99":…,"mean":…,"verified":…,"bandwidth":…,
+"toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…}],
+"cacheLine":…,"cacheLinePinned":…,"loopback":…}}
+A limit of 0 could not be measured here, and so could not what is compared to it.
+With --format gobench, what benchstat reads: the median as ns/op.`,
+		Example: `  chorale bench allreduce -n 4
+  chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
+  chorale bench allgather -n 8 --algorithm all --plot allgather.svg
+  chorale bench -n 4 --format gobench --count 10 > new.txt`,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8 or 2,4,8")
+	flags.Var(&how, "transport", "how the ranks exchange messages: inproc measures goroutines, the others processes")
+	flags.Var(&bytes, "sizes", "bytes of one rank's message")
+	flags.StringVar(&plan.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is chosen)")
+	flags.DurationVar(&plan.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
+	flags.IntVar(&plan.Count, "count", 1, "measure everything so many times")
+	flags.BoolVar(&noVerify, "no-verify", false, "do not look at the results")
+	format := addFormat(cmd, "table", "json", "gobench")
+	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		plan.Sizes, plan.Verify = bytes, !noVerify
+		if err := plan.complete(args); err != nil {
+			return callError{err}
+		}
+		m := measurement{plan: plan, transport: how.value, progress: terminal(os.Stderr)}
+		if err := m.expect(ranks.values, os.Stderr); err != nil {
+			return callError{err}
+		}
+		if err := plottable(plot, plan.Sizes); err != nil {
+			return callError{err}
+		}
+		failed := m.run(cmd.Context())
+		m.judge()
+		if err := m.print(cmd.OutOrStdout(), format.value); err != nil {
+			return errors.Join(failed, err)
+		}
+		if plot != "" && len(m.Rows) > 0 {
+			return errors.Join(failed, plotRows(plot, m.Rows, m.Limits))
+		}
+		return failed
+	}
+	return cmd
+}
+
+// A measurement is what bench does, and its JSON form what bench prints.
+type measurement struct {
+	Rows   []bench.Row  `json:"rows"`
+	Limits bench.Limits `json:"limits"`
+
+	plan      benchPlan
+	transport string
+	jobs      []benchJob
+	all       int       // the rows that are to come in the end
+	progress  io.Writer // nil if nobody watches
+}
+
+// A benchJob is the cells for one number of ranks.
+type benchJob struct {
+	ranks int
+	cells []bench.Cell
+}
+
+// expect works out what there is to measure. It says on stderr what is passed
+// over.
+func (m *measurement) expect(ranks []int, stderr io.Writer) error {
+	if ranks == nil {
+		return fmt.Errorf("no number of ranks: want -n N")
+	}
+	m.Rows = []bench.Row{}
+	for _, p := range ranks {
+		cells, skipped, err := m.plan.cells(p)
+		if err != nil {
+			return err
+		}
+		for _, why := range skipped {
+			fmt.Fprintf(stderr, "passed over: %v\n", why)
+		}
+		if err := affordable(cells, p); err != nil {
+			return err
+		}
+		m.jobs = append(m.jobs, benchJob{p, cells})
+		m.all += len(cells)
+	}
+	return nil
+}
+
+// run measures, and keeps what it has measured when it fails.
+func (m *measurement) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel(&launch.SignalError{Signal: sig})
+		case <-ctx.Done():
+		}
+	}()
+	defer func() {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx) // what else went wrong follows from it
+		}
+	}()
+	m.tell("measuring what the machine allows")
+	defer m.tell("")
+	if m.Limits, err = bench.MeasureLimits(ctx, m.plan.Sizes); err != nil {
+		return err
+	}
+	for _, job := range m.jobs {
+		m.tell("%d of %d rows", len(m.Rows), m.all)
+		if err := m.runJob(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes a row.
+func (m *measurement) take(row bench.Row) {
+	row.Compare(m.Limits)
+	m.Rows = append(m.Rows, row)
+	m.tell("%d of %d rows: %s %s, %s of %d bytes: %s µs", len(m.Rows), m.all,
+		row.Collective, row.Algorithm, plural(row.Ranks, "rank"), row.Bytes, digits(row.Median))
+}
+
+// tell shows how far it has come.
+func (m *measurement) tell(format string, args ...any) {
+	if m.progress != nil {
+		fmt.Fprintf(m.progress, "\r\x1b[K"+format, args...)
+	}
+}
+
+// judge marks the fastest of the algorithms for the same call.
+func (m *measurement) judge() {
+	type call struct {
+		collective, transport string
+		ranks, bytes          int
+	}
+	fastest, algorithms := make(map[call]int), make(map[call]map[string]bool)
+	for i, r := range m.Rows {
+		c := call{r.Collective, r.Transport, r.Ranks, r.Bytes}
+		if algorithms[c] == nil {
+			algorithms[c], fastest[c] = make(map[string]bool), i
+		}
+		algorithms[c][r.Algorithm] = true
+		if r.Median < m.Rows[fastest[c]].Median {
+			fastest[c] = i
+		}
+	}
+	for c, i := range fastest {
+		m.Rows[i].Winner = len(algorithms[c]) > 1
+	}
+}
+
+// sizes is the value of a flag that lists numbers of bytes.
+type sizes []int
+
+func (s *sizes) Type() string { return "BYTES,…" }
+
+func (s *sizes) String() string {
+	var words []string
+	for _, n := range *s {
+		words = append(words, short(n))
+	}
+	return strings.Join(words, ",")
+}
+
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for part := range strings.SplitSeq(text, ",") {
+		var one size
+		if one.Set(part) != nil {
+			return fmt.Errorf("want numbers of bytes, as in 8,64K,4M")
+		}
+		*s = append(*s, int(one))
+	}
+	return nil
+}
+
+// short writes a number of bytes as size reads it.
+func short(n int) string {
+	unit := ""
+	for _, u := range []string{"K", "M", "G"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, u
+	}
+	return strconv.Itoa(n) + unit
+}

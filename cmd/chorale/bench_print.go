@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/chorale-go/chorale/bench"
+)
+
+// print prints the rows.
+func (m *measurement) print(w io.Writer, format string) error {
+	switch format {
+	case "json":
+		return printJSON(w, m)
+	case "gobench":
+		return m.printGobench(w)
+	}
+	return m.printTable(w)
+}
+
+func (m *measurement) printTable(w io.Writer) error {
+	if len(m.Rows) == 0 {
+		return nil
+	}
+	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "MB/s", "x COPY", "x EXCHANGE", ""}}
+	for _, r := range m.Rows {
+		mark := ""
+		if r.Winner {
+			mark = "*"
+		}
+		lines = append(lines, []string{
+			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), short(r.Bytes), strconv.Itoa(r.Iterations),
+			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean),
+			known(r.Bandwidth), known(r.ToCopy), known(r.ToExchange), mark,
+		})
+	}
+	if err := align(w, lines, 3); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", allowance(m.Limits))
+	return err
+}
+
+// allowance says in words what the machine allows.
+func allowance(l bench.Limits) string {
+	var copies []string
+	for _, c := range l.Copy {
+		copies = append(copies, fmt.Sprintf("%s %s", short(c.Bytes), digits(c.Time)))
+	}
+	text := "This machine, in µs: "
+	if len(copies) > 0 {
+		text += "copy of " + strings.Join(copies, ", ") + "; "
+	}
+	return text + fmt.Sprintf("exchange of a cache line %s, pinned %s, of 8 bytes over TCP %s",
+		known(l.CacheLine), known(l.Pinned), known(l.Loopback))
+}
+
+// digits writes a number with three digits, and whole from a thousand on.
+func digits(x float64) string {
+	switch {
+	case x >= 100:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case x >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case x >= 1:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 3, 64)
+}
+
+// known is digits of a number that is 0 where there is none.
+func known(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return digits(x)
+}
+
+// align prints lines of cells, of which the first few columns are words and the
+// others numbers.
+func align(w io.Writer, lines [][]string, words int) error {
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range lines {
+		var text strings.Builder
+		for i, cell := range line {
+			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i < words {
+				text.WriteString(cell + gap + "  ")
+			} else {
+				text.WriteString(gap + cell + "  ")
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(text.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printGobench prints what the benchmarks of Go print. Each key of a name can be
+// picked out by benchstat.
+func (m *measurement) printGobench(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\n", runtime.GOOS, runtime.GOARCH); err != nil {
+		return err
+	}
+	for _, r := range m.Rows {
+		_, err := fmt.Fprintf(w, "Benchmark%s/algorithm=%s/transport=%s/n=%d/bytes=%d-%d\t%d\t%.1f ns/op\t%.1f p99-ns/op\t%.2f MB/s\n",
+			upper(r.Collective), r.Algorithm, r.Transport, r.Ranks, r.Bytes, runtime.GOMAXPROCS(0),
+			r.Iterations, 1000*r.Median, 1000*r.P99, r.Bandwidth)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upper writes a collective as a name in Go, as in ReduceScatter.
+func upper(collective string) string {
+	name := ""
+	for word := range strings.SplitSeq(collective, "-") {
+		name += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return name
+}
