@@ -1,6 +1,12 @@
 package sim
 
-import "github.com/chorale-go/chorale/topo"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/chorale-go/chorale/topo"
+)
 
 // A Result is what a simulation found. Times are in the model's unit, from 0 on.
 // Steps are those of [sched.Schedule.Timeline]: a message belongs to the first
@@ -80,3 +86,87 @@ type Link struct {
 
 // Name returns what a report calls a directed link, such as "1→2".
 func (r *Result) Name(link int) string { return topo.LinkName(r.Config.Topology, link) }
+
+// result puts together what is known of the rounds, and of when they happened.
+func (r *rounds) result(t *times) *Result {
+	out := &Result{
+		Config: r.config, Ranks: len(t.stands), Steps: len(r.perStep), Messages: len(r.messages),
+		PerStep: r.perStep, PerRank: make([]Rank, len(t.stands)),
+	}
+	for i := range out.PerStep {
+		s := &out.PerStep[i]
+		out.Words += s.Words
+		out.MaxLinkLoad = max(out.MaxLinkLoad, s.MaxLinkLoad)
+		if i < len(t.spans) {
+			s.Start, s.End = t.spans[i].start, t.spans[i].end
+		}
+	}
+	for i := range t.stands {
+		out.PerRank[i] = t.stands[i].did
+		out.Time = max(out.Time, out.PerRank[i].End)
+	}
+	p := played{score: r.score, network: r.network, times: t, sync: r.config.Sync, meet: make([]int32, len(r.messages))}
+	for recv, message := range r.meets {
+		p.meet[message] = int32(recv)
+	}
+	out.Path = p.path()
+	if r.config.Record {
+		out.Log = p.log()
+		out.Links = p.linkUse(out.Log)
+	}
+	return out
+}
+
+// log returns every message, by step, sender, and place in its program.
+func (p *played) log() []Message {
+	log := make([]Message, len(p.messages))
+	for i := range log {
+		log[i], _ = p.message(int32(i))
+	}
+	slices.SortStableFunc(log, func(a, b Message) int { return a.Step - b.Step })
+	return log
+}
+
+// linkUse returns what each directed link carries in all.
+func (p *played) linkUse(log []Message) []Link {
+	type use struct {
+		Link
+		busy []interval
+	}
+	uses := make(map[int32]*use)
+	for i := range log {
+		m := &log[i]
+		for _, link := range p.route(int32(m.From), int32(m.To)) {
+			u := uses[link]
+			if u == nil {
+				u = &use{Link: Link{Link: int(link)}}
+				uses[link] = u
+			}
+			u.Messages++
+			u.Words += m.Words
+			u.busy = append(u.busy, interval{m.Start, m.End})
+		}
+	}
+	links := make([]Link, 0, len(uses))
+	for _, link := range slices.Sorted(maps.Keys(uses)) {
+		u := uses[link]
+		u.Busy = covered(u.busy)
+		links = append(links, u.Link)
+	}
+	return links
+}
+
+type interval struct{ start, end float64 }
+
+// covered returns the time that intervals cover together.
+func covered(all []interval) (time float64) {
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
+	until := 0.0
+	for _, i := range all {
+		if i.end > until {
+			time += i.end - max(i.start, until)
+			until = i.end
+		}
+	}
+	return time
+}

@@ -86,23 +86,24 @@ func Run(c Config, parts ...Part) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.affordable(ranks, parts); err != nil {
+	expected := survey(parts)
+	if err := c.affordable(ranks, expected); err != nil {
 		return nil, err
 	}
-	sc, err := newScore(ranks, parts)
+	s, err := newScore(ranks, parts, expected)
 	if err != nil {
 		return nil, err
 	}
 	n := newNetwork(c, ranks)
-	r := newRounds(c, sc, n)
+	r := newRounds(c, s, n)
 	if err := r.run(); err != nil {
 		return nil, err
 	}
-	t := &r.times
+	times := r.times
 	if r.contended || c.Share || c.MemoryBandwidth > 0 {
-		t = newQueue(c, sc, n).run()
+		times = newQueue(c, s, n).run()
 	}
-	return r.result(t), nil
+	return r.result(times), nil
 }
 
 // validate reports what is wrong with the call, and returns the number of

@@ -1,0 +1,255 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// A score is the programs of all ranks, flat: what a simulation needs of them
+// and no more, since there may be many millions of messages. What belongs
+// together lies together, because the time goes into fetching it.
+//
+// Steps are numbered rank by rank, those of rank r from first[r] to first[r+1].
+// Messages are numbered by sender, step, and place in the step. A step of
+// copies alone is none: it is part of the next.
+type score struct {
+	ranks    int
+	first    []int32
+	steps    []step // and one more, which ends the last
+	messages []message
+	meets    []int32 // per receive, by receiver, step, and place in the step: its message
+
+	before  []int  // per step: words that copies combine before it; nil if none do
+	tail    []int  // per rank: words that copies combine after its last step
+	copying []bool // per rank: whether it copies after its last step
+}
+
+// A step of one rank. Its messages and receives end where those of the next
+// step begin.
+type step struct {
+	sends, recvs int32
+	cause        int32   // of its messages the last to arrive, once that is known
+	end          float64 // when it is done, once that is known
+}
+
+type message struct {
+	words    int
+	from, to int32
+	round    int32 // 1 + the round that it belongs to; see rounds
+	combine  bool  // by the receiver, with what it holds
+}
+
+// newScore collects the programs of all parts, and finds each receive its
+// message.
+func newScore(ranks int, parts []Part, e estimate) (*score, error) {
+	players := make([]player, len(parts))
+	for i, p := range parts {
+		players[i] = newPlayer(p, ranks)
+	}
+	s := &score{
+		ranks:    ranks,
+		first:    make([]int32, 1, ranks+1),
+		steps:    make([]step, 1, e.steps+1),
+		messages: make([]message, 0, e.messages),
+		tail:     make([]int, ranks),
+		copying:  make([]bool, ranks),
+	}
+	c := collector{score: s, recvs: make([]recv, 0, e.messages)}
+	for rank := range ranks {
+		for i := range players {
+			if err := c.add(rank, &players[i]); err != nil {
+				return nil, err
+			}
+		}
+		s.first = append(s.first, int32(len(s.steps)-1))
+		s.tail[rank], s.copying[rank] = c.pending, c.copies
+		c.pending, c.copies = 0, false
+	}
+	return s, c.match()
+}
+
+// sent returns the range of messages of a step, and received that of its
+// receives.
+func (s *score) sent(step int32) (lo, hi int32) { return s.steps[step].sends, s.steps[step+1].sends }
+func (s *score) received(step int32) (lo, hi int32) {
+	return s.steps[step].recvs, s.steps[step+1].recvs
+}
+
+// A player is a part and how its numbers become those of the whole.
+type player struct {
+	Part
+	seat   []int32 // per rank of the whole: its rank in the schedule, or -1; nil if they are the same
+	starts []int   // the word at which each block begins, and the end
+}
+
+func newPlayer(p Part, ranks int) player {
+	pl := player{Part: p, starts: starts(p.Schedule, p.Words)}
+	if p.Ranks != nil {
+		pl.seat = slices.Repeat([]int32{-1}, ranks)
+		for i, r := range p.Ranks {
+			pl.seat[r] = int32(i)
+		}
+	}
+	return pl
+}
+
+// program returns a rank's part, empty if it has none.
+func (p *player) program(rank int) sched.Program {
+	if p.seat != nil {
+		rank = int(p.seat[rank])
+	}
+	if rank < 0 || rank >= p.Schedule.P {
+		return nil
+	}
+	return p.Schedule.Program(rank)
+}
+
+// rank returns the rank of the whole that plays a rank of the schedule.
+func (p *player) rank(peer int) int {
+	if p.Ranks == nil {
+		return peer
+	}
+	return p.Ranks[peer]
+}
+
+// length returns the words of a range of blocks.
+func (p *player) length(r sched.Range) int { return p.at(r.Hi) - p.at(r.Lo) }
+
+// at returns the word at which a block begins. Blocks after the last, of
+// scratch, repeat the vector.
+func (p *player) at(block int) int {
+	n := len(p.starts) - 1
+	if n == 0 {
+		return 0
+	}
+	if block <= n {
+		return p.starts[block]
+	}
+	return block/n*p.starts[n] + p.starts[block%n]
+}
+
+// starts cuts a vector in blocks as an execution would: those of a part differ
+// by one word at most, and not at all where the schedule wants EqualBlocks.
+func starts(s *sched.Schedule, words int) []int {
+	parts, per := 1, s.Blocks
+	if s.Parted() {
+		parts, per = s.P, s.Blocks/s.P
+	}
+	if s.EqualBlocks && per > 0 {
+		words = (words + per - 1) / per * per
+	}
+	all := make([]int, 0, s.Blocks+1)
+	for part := range parts {
+		for b := range per {
+			all = append(all, part*words+b*words/per)
+		}
+	}
+	return append(all, parts*words)
+}
+
+// A collector fills a score.
+type collector struct {
+	*score
+	recvs   []recv
+	pending int  // words that copies have combined since the last step
+	copies  bool // whether there were copies since the last step
+}
+
+type recv struct {
+	from    int32
+	combine bool
+}
+
+// add appends one part's program of a rank.
+func (c *collector) add(rank int, p *player) error {
+	for _, step := range p.program(rank) {
+		for _, copied := range step.Copies {
+			c.copies = true
+			if copied.How != sched.Replace {
+				c.pending += p.length(copied.Blocks)
+			}
+		}
+		if len(step.Sends)+len(step.Recvs) == 0 {
+			continue
+		}
+		for _, send := range step.Sends {
+			words := p.length(send.Blocks)
+			for _, to := range send.To {
+				if to < 0 || to >= p.Schedule.P {
+					return fmt.Errorf("rank %d sends to rank %d of %d", rank, to, p.Schedule.P)
+				}
+				c.messages = append(c.messages, message{words: words, from: int32(rank), to: int32(p.rank(to))})
+			}
+		}
+		for _, r := range step.Recvs {
+			if r.From < 0 || r.From >= p.Schedule.P {
+				return fmt.Errorf("rank %d receives from rank %d of %d", rank, r.From, p.Schedule.P)
+			}
+			c.recvs = append(c.recvs, recv{int32(p.rank(r.From)), r.How != sched.Replace})
+		}
+		c.endStep()
+	}
+	return nil
+}
+
+func (c *collector) endStep() {
+	if c.pending > 0 && c.before == nil {
+		c.before = make([]int, len(c.steps)-1, cap(c.steps))
+	}
+	if c.before != nil {
+		c.before = append(c.before, c.pending)
+	}
+	c.pending, c.copies = 0, false
+	c.steps = append(c.steps, step{sends: int32(len(c.messages)), recvs: int32(len(c.recvs))})
+}
+
+// match gives every receive its message: the k-th receive of rank b from rank a
+// takes the k-th message that a sends to b.
+func (c *collector) match() error {
+	c.meets = make([]int32, len(c.recvs))
+	inbox := make([]int32, c.ranks+1) // where the messages to each rank begin
+	for i := range c.messages {
+		inbox[c.messages[i].to+1]++
+	}
+	for r := range c.ranks {
+		inbox[r+1] += inbox[r]
+	}
+	sent := make([]int32, len(c.messages)) // the messages to each rank, by sender and order
+	next := slices.Clone(inbox)
+	for i := range c.messages {
+		to := c.messages[i].to
+		sent[next[to]] = int32(i)
+		next[to]++
+	}
+	var order []uint64 // the receives of a rank, by sender and order
+	for rank := range c.ranks {
+		lo, hi := c.steps[c.first[rank]].recvs, c.steps[c.first[rank+1]].recvs
+		order = order[:0]
+		for i := lo; i < hi; i++ {
+			order = append(order, uint64(c.recvs[i].from)<<32|uint64(i))
+		}
+		slices.Sort(order)
+		if err := c.pair(rank, order, sent[inbox[rank]:inbox[rank+1]]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pair gives the receives of a rank the messages to it.
+func (c *collector) pair(rank int, recvs []uint64, sent []int32) error {
+	for k, key := range recvs {
+		from, i := key>>32, uint32(key)
+		if k == len(sent) || uint64(c.messages[sent[k]].from) != from {
+			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", rank, from)
+		}
+		c.meets[i] = sent[k]
+		c.messages[sent[k]].combine = c.recvs[i].combine
+	}
+	if len(recvs) < len(sent) {
+		return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", c.messages[sent[len(recvs)]].from, rank)
+	}
+	return nil
+}

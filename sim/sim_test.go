@@ -1,0 +1,82 @@
+package sim_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// simulate plays one algorithm on a network. The schedule is the one that would
+// be taken for a vector of algo.VariantBytes; a piece of it is so many words.
+func simulate(t testing.TB, c sched.Collective, spec string, p int, network string, perPiece int, change func(*sim.Config)) *sim.Result {
+	t.Helper()
+	s, err := algo.New(c, spec, p, 0, algo.VariantBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := topo.Parse(network, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := sim.Config{Topology: top, Model: model.Model{Ts: 10, Tw: 1}}
+	if change != nil {
+		change(&config)
+	}
+	r, err := sim.Run(config, sim.Part{Schedule: s, Words: wordsFor(s, perPiece)})
+	if err != nil {
+		t.Fatalf("%v %s on %d ranks, %s: %v", c, spec, p, network, err)
+	}
+	return r
+}
+
+// wordsFor returns the m at which every block of a schedule is so long.
+func wordsFor(s *sched.Schedule, perPiece int) int {
+	if s.Parted() {
+		return s.Blocks / s.P * perPiece
+	}
+	return s.Blocks * perPiece
+}
+
+// On a network without congestion, what a schedule takes is what its formula
+// says, whichever way the simulator finds the time: in rounds, event by event,
+// or with flows that share a memory that is large enough.
+func TestASchedulesTimeIsItsFormulas(t *testing.T) {
+	const perPiece = 12
+	for _, a := range algo.Catalog() {
+		for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 31, 33} {
+			for _, spec := range algo.Variants(a, p) {
+				s, err := algo.New(a.Collective, spec, p, 0, algo.VariantBytes)
+				if err != nil {
+					continue // a restriction
+				}
+				cost, err := algo.Price(a.Collective, spec, p, 0, algo.VariantBytes, float64(perPiece*s.Blocks))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, charges := range []model.Model{{Ts: 10, Tw: 1}, {Ts: 3, Tw: 2, Top: 0.5}} {
+					for _, memory := range []float64{0, 1e9} {
+						r := simulate(t, a.Collective, spec, p, "full", perPiece, func(c *sim.Config) {
+							c.Model, c.AllPort, c.MemoryBandwidth = charges, a.Restrictions.AllPort, memory
+						})
+						if want := charges.Time(cost); math.Abs(r.Time-want) > 1e-9*want {
+							t.Errorf("%v %s p=%d memory=%v: %v, formula %v", a.Collective, spec, p, memory, r.Time, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkHypercube(b *testing.B) {
+	r := 0
+	for b.Loop() {
+		r += simulate(b, sched.AllReduce, "recursive-doubling", 1<<17, "hypercube", 1024, nil).Messages
+	}
+	b.ReportMetric(float64(r)/b.Elapsed().Seconds(), "messages/s")
+}
