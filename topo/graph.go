@@ -8,92 +8,115 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
-// A Graph is any connected network of processors without switches.
+// A Graph is any connected network of processors and, where it has such,
+// switches.
 //
-// A route is a shortest path; of several it takes, at each processor, the
+// A route is a shortest path; of several it takes, at each vertex, the
 // neighbour with the lowest number. It is found by breadth-first search, so it
 // takes time in proportion to the graph. Nothing is known of the bisection
 // width: to find it is NP-hard.
 //
-// Directed links are numbered by the processor that they leave, then by the
-// one that they lead to.
+// Directed links are numbered by the vertex that they leave, then by the one
+// that they lead to.
 type Graph struct {
 	name     string
-	first    []int32 // the first link that leaves a processor, and the number of links
-	from, to []int32 // of a link
+	switches []string // their names
+	first    []int32  // the first link that leaves a vertex, and the number of links
+	from, to []int32  // of a link
 	searches sync.Pool
 }
 
-// NewGraph returns the network of p processors with the given full-duplex
-// links. Its name is what String returns.
-func NewGraph(name string, p int, links [][2]int) (*Graph, error) {
+// NewGraph returns the network of p processors, of switches with these names,
+// and of the given full-duplex links. A link joins two vertices: processors are
+// 0 to p−1, and the first switch is p. A switch's name begins with a letter. The
+// network's name is what String returns.
+func NewGraph(name string, p int, switches []string, links [][2]int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
 	}
 	if err := checkLinks(name, 2*float64(len(links))); err != nil {
 		return nil, err
 	}
+	n := p + len(switches)
+	g := &Graph{name: name, switches: slices.Clone(switches), first: make([]int32, n+1)}
+	if err := g.add(links); err != nil {
+		return nil, fmt.Errorf("%s%w", name, err)
+	}
+	g.searches.New = func() any { return &search{hops: make([]int32, n)} }
+	s := g.search(0, -1)
+	defer g.searches.Put(s)
+	if v := slices.Index(s.hops, 0); v >= 0 {
+		return nil, fmt.Errorf("%s: no path leads from 0 to %s: want a connected graph", name, g.Name(v))
+	}
+	return g, nil
+}
+
+// add puts links into an empty graph. Its errors go on from the graph's name.
+func (g *Graph) add(links [][2]int) error {
+	n, p := g.vertices(), g.Processors()
+	names := make(map[string]bool, len(g.switches))
+	for _, s := range g.switches {
+		if !isSwitch(s) || names[s] {
+			return fmt.Errorf(": a switch %q: want a name of its own that begins with a letter", s)
+		}
+		names[s] = true
+	}
 	directed := make([][2]int, 0, 2*len(links))
-	last := 0
+	count := min(p, 1) // of the processors, by the highest that is linked
 	for _, l := range links {
-		if err := checkEnds(l[0], l[1], p); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		for _, v := range l {
+			if v < 0 || v >= n {
+				return fmt.Errorf(": there is no vertex %d: want 0 to %d", v, n-1)
+			}
+			if v < p {
+				count = max(count, v+1)
+			}
+		}
+		if l[0] == l[1] {
+			return fmt.Errorf(": %s is linked to itself: want two vertices", g.Name(l[0]))
 		}
 		directed = append(directed, l, [2]int{l[1], l[0]})
-		last = max(last, l[0], l[1])
 	}
 	switch {
-	case last+1 < p:
-		return nil, fmt.Errorf("%s has %d processors: want %d, one for each rank", name, last+1, p)
-	case len(links) < p-1:
-		return nil, fmt.Errorf("%s has %d links: want %d or more, to connect %d processors", name, len(links), p-1, p)
+	case count < p:
+		return fmt.Errorf(" has %d processors: want %d, one for each rank", count, p)
+	case len(links) < n-1:
+		return fmt.Errorf(" has %d links: want %d or more, to connect %d vertices", len(links), n-1, n)
 	}
 	slices.SortFunc(directed, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
-	g := &Graph{name: name, first: make([]int32, p+1)}
 	for i, l := range directed {
 		if i > 0 && l == directed[i-1] {
-			return nil, fmt.Errorf("%s: %d and %d are linked twice", name, l[0], l[1])
+			return fmt.Errorf(": %s and %s are linked twice", g.Name(l[0]), g.Name(l[1]))
 		}
 		g.first[l[0]+1]++
 		g.from = append(g.from, int32(l[0]))
 		g.to = append(g.to, int32(l[1]))
 	}
-	for v := range p {
+	for v := range n {
 		g.first[v+1] += g.first[v]
-	}
-	g.searches.New = func() any { return &search{hops: make([]int32, p)} }
-	s := g.search(0, -1)
-	defer g.searches.Put(s)
-	if v := slices.Index(s.hops, 0); v >= 0 {
-		return nil, fmt.Errorf("%s: no path leads from 0 to %d: want a connected graph", name, v)
-	}
-	return g, nil
-}
-
-// checkEnds refuses a link that cannot be.
-func checkEnds(a, b, p int) error {
-	for _, v := range []int{a, b} {
-		if v < 0 || v >= p {
-			return fmt.Errorf("there is no processor %d: want 0 to %d", v, p-1)
-		}
-	}
-	if a == b {
-		return fmt.Errorf("%d is linked to itself: want two processors", a)
 	}
 	return nil
 }
 
-// ReadGraph reads a graph of p processors as a list of its links: two
-// processors on a line, numbered from 0. What follows a # is a comment. Errors
-// begin with the name and the line.
+// isSwitch tells the name of a switch from the number of a processor.
+func isSwitch(word string) bool {
+	r, _ := utf8.DecodeRuneInString(word)
+	return unicode.IsLetter(r)
+}
+
+// ReadGraph reads a graph of p processors as a list of its links: two vertices
+// on a line. A number is a processor, from 0 on; what begins with a letter is
+// the name of a switch. What follows a # is a comment. Errors begin with the
+// name and the line.
 func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
 	}
-	var links [][2]int
-	line := map[[2]int]int{} // where a link stands
+	list := listing{p: p, vertices: map[string]int{}, line: map[[2]int]int{}}
 	in := bufio.NewScanner(r)
 	n := 1
 	for ; in.Scan(); n++ {
@@ -102,43 +125,81 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 		if len(words) == 0 {
 			continue
 		}
-		l, err := parseLink(words, p)
-		if err != nil {
+		if err := list.add(words, n); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
-		key := [2]int{min(l[0], l[1]), max(l[0], l[1])}
-		if before, ok := line[key]; ok {
-			return nil, fmt.Errorf("%s:%d: %d and %d are linked already, on line %d", name, n, l[0], l[1], before)
-		}
-		line[key] = n
-		links = append(links, l)
 	}
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 	}
-	return NewGraph(name, p, links)
+	return NewGraph(name, p, list.switches, list.links)
 }
 
-func parseLink(words []string, p int) (l [2]int, err error) {
+// A listing is what has been read of a list of links.
+type listing struct {
+	p        int
+	switches []string
+	vertices map[string]int // of the switches
+	links    [][2]int
+	line     map[[2]int]int // where a link stands
+}
+
+// add reads line n.
+func (s *listing) add(words []string, n int) error {
 	if len(words) != 2 {
-		return l, fmt.Errorf("found %q, want two processors, as in 0 1", strings.Join(words, " "))
+		return fmt.Errorf("found %q, want two vertices, as in 0 1", strings.Join(words, " "))
 	}
+	var l [2]int
 	for i, word := range words {
-		v, err := strconv.ParseUint(word, 10, 31)
-		if err != nil {
-			return l, fmt.Errorf("found %q, want a processor from 0 to %d", word, p-1)
+		var err error
+		if l[i], err = s.vertex(word); err != nil {
+			return err
 		}
-		l[i] = int(v)
 	}
-	return l, checkEnds(l[0], l[1], p)
+	if l[0] == l[1] {
+		return fmt.Errorf("%s is linked to itself: want two vertices", words[0])
+	}
+	key := [2]int{min(l[0], l[1]), max(l[0], l[1])}
+	if before, ok := s.line[key]; ok {
+		return fmt.Errorf("%s and %s are linked already, on line %d", words[0], words[1], before)
+	}
+	s.line[key] = n
+	s.links = append(s.links, l)
+	return nil
+}
+
+// vertex returns the number of a vertex.
+func (s *listing) vertex(word string) (int, error) {
+	if isSwitch(word) {
+		v, known := s.vertices[word]
+		if !known {
+			v = s.p + len(s.switches)
+			s.vertices[word] = v
+			s.switches = append(s.switches, word)
+		}
+		return v, nil
+	}
+	v, err := strconv.ParseUint(word, 10, 31)
+	if err != nil || int(v) >= s.p {
+		return 0, fmt.Errorf("found %q, want a processor from 0 to %d, or a switch's name", word, s.p-1)
+	}
+	return int(v), nil
 }
 
 func (g *Graph) String() string         { return g.name }
-func (g *Graph) Processors() int        { return len(g.first) - 1 }
-func (g *Graph) Switches() int          { return 0 }
+func (g *Graph) Processors() int        { return g.vertices() - len(g.switches) }
+func (g *Graph) Switches() int          { return len(g.switches) }
 func (g *Graph) LinkCount() int         { return len(g.to) / 2 }
 func (g *Graph) Bisection() (int, bool) { return 0, false }
-func (g *Graph) Name(v int) string      { return numbered(v) }
+
+func (g *Graph) vertices() int { return len(g.first) - 1 }
+
+func (g *Graph) Name(v int) string {
+	if p := g.Processors(); v >= p {
+		return g.switches[v-p]
+	}
+	return numbered(v)
+}
 
 func (g *Graph) Ends(link int) (from, to int) { return int(g.from[link]), int(g.to[link]) }
 
@@ -155,7 +216,7 @@ func (g *Graph) Diameter() int {
 	far := int32(0)
 	for v := range g.Processors() {
 		s := g.search(v, -1)
-		far = max(far, slices.Max(s.hops)-1)
+		far = max(far, slices.Max(s.hops[:g.Processors()])-1)
 		g.searches.Put(s)
 	}
 	return int(far)
@@ -175,14 +236,14 @@ func (g *Graph) AppendRoute(dst []int32, from, to int) []int32 {
 	return dst
 }
 
-// A search knows how far processors are from where it started.
+// A search knows how far vertices are from where it started.
 type search struct {
 	hops  []int32 // one more than the links between; 0 where it has not been
 	queue []int32
 }
 
-// search goes out from a processor until it meets the other, or to the end if
-// that is -1. All processors nearer than the other are then known. The caller
+// search goes out from a vertex until it meets the other, or to the end if that
+// is -1. All vertices nearer than the other are then known. The caller
 // puts the search back.
 func (g *Graph) search(start, stop int) *search {
 	s := g.searches.Get().(*search)

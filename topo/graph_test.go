@@ -55,17 +55,21 @@ func TestAGraphIsReadFromAFile(t *testing.T) {
 
 func TestAFileThatIsNoNetworkIsRefusedWithItsLine(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"0 1\n1\n", `:2: found "1", want two processors, as in 0 1`},
-		{"0 1 2\n", `:1: found "0 1 2", want two processors, as in 0 1`},
-		{"0 1\n\n# so\n1 x\n", `:4: found "x", want a processor from 0 to 3`},
-		{"0 -1\n", `:1: found "-1", want a processor from 0 to 3`},
-		{"0 4\n", `:1: there is no processor 4: want 0 to 3`},
-		{"0 1\n2 2\n", `:2: 2 is linked to itself: want two processors`},
+		{"0 1\n1\n", `:2: found "1", want two vertices, as in 0 1`},
+		{"0 1 2\n", `:1: found "0 1 2", want two vertices, as in 0 1`},
+		{"0 1\n\n# so\n1 ?\n", `:4: found "?", want a processor from 0 to 3, or a switch's name`},
+		{"0 -1\n", `:1: found "-1", want a processor from 0 to 3, or a switch's name`},
+		{"0 4\n", `:1: found "4", want a processor from 0 to 3, or a switch's name`},
+		{"0 1\n2 2\n", `:2: 2 is linked to itself: want two vertices`},
+		{"0 s\ns s\n", `:2: s is linked to itself: want two vertices`},
 		{"0 1\n1 2\n1 0\n", `:3: 1 and 0 are linked already, on line 1`},
+		{"0 s\n1 t\ns 0\n", `:3: s and 0 are linked already, on line 1`},
 		{"", ` has 1 processors: want 4, one for each rank`},
 		{"0 1\n1 2\n", ` has 3 processors: want 4, one for each rank`},
-		{"0 1\n2 3\n", ` has 2 links: want 3 or more, to connect 4 processors`},
+		{"0 s\n1 s\ns t\n", ` has 2 processors: want 4, one for each rank`},
+		{"0 1\n2 3\n", ` has 2 links: want 3 or more, to connect 4 vertices`},
 		{"0 1\n1 3\n3 0\n", `: no path leads from 0 to 2: want a connected graph`},
+		{"0 1\n1 2\n2 3\n3 0\ns t\n", `: no path leads from 0 to s: want a connected graph`},
 		{"0 1\n" + strings.Repeat("#", 1<<17), `:2: bufio.Scanner: token too long`},
 	} {
 		name := written(t, c.text)
@@ -78,23 +82,44 @@ func TestAFileThatIsNoNetworkIsRefusedWithItsLine(t *testing.T) {
 
 func TestLinksThatCannotBeAreRefused(t *testing.T) {
 	for _, c := range []struct {
-		p     int
-		links [][2]int
-		want  string
+		p        int
+		switches []string
+		links    [][2]int
+		want     string
 	}{
-		{0, nil, "net of 0 processors: want 1 or more"},
-		{2, [][2]int{{0, -1}}, "net: there is no processor -1: want 0 to 1"},
-		{2, [][2]int{{0, 1}, {1, 0}}, "net: 0 and 1 are linked twice"},
+		{0, nil, nil, "net of 0 processors: want 1 or more"},
+		{2, nil, [][2]int{{0, -1}}, "net: there is no vertex -1: want 0 to 1"},
+		{2, []string{"s"}, [][2]int{{0, 3}}, "net: there is no vertex 3: want 0 to 2"},
+		{2, nil, [][2]int{{0, 1}, {1, 0}}, "net: 0 and 1 are linked twice"},
+		{2, []string{"s"}, [][2]int{{0, 1}, {1, 2}, {2, 1}}, "net: 1 and s are linked twice"},
+		{2, nil, [][2]int{{0, 1}, {1, 1}}, "net: 1 is linked to itself: want two vertices"},
+		{2, []string{"s", "s"}, nil, `net: a switch "s": want a name of its own that begins with a letter`},
+		{2, []string{"7"}, nil, `net: a switch "7": want a name of its own that begins with a letter`},
 	} {
-		if _, err := NewGraph("net", c.p, c.links); err == nil || err.Error() != c.want {
+		if _, err := NewGraph("net", c.p, c.switches, c.links); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
 	}
 }
 
+func TestAGraphMayHaveSwitches(t *testing.T) {
+	// Two racks of two, and a processor that others are reached through.
+	top := parsed(t, written(t, "0 rack1\n1 rack1\n2 rack2\n3 rack2\nrack1 spine\nrack2 spine\n3 4\n"), 5)
+	if top.Processors() != 5 || top.Switches() != 3 || top.LinkCount() != 7 || top.Diameter() != 5 || top.Ports() != 2 {
+		t.Errorf("%d processors, %d switches, %d links, diameter %d, %d ports",
+			top.Processors(), top.Switches(), top.LinkCount(), top.Diameter(), top.Ports())
+	}
+	if got, want := names(top, 0, 4), "0→rack1 rack1→spine spine→rack2 rack2→3 3→4"; got != want {
+		t.Errorf("from 0 to 4: %s, want %s", got, want)
+	}
+	if got := top.Name(6); got != "rack2" {
+		t.Errorf("vertex 6 is %s, want rack2", got)
+	}
+}
+
 func TestAGraphRouteTakesTheLowestNeighbourOfThoseThatAreNearer(t *testing.T) {
 	// A square and a tail: two ways from 0 to 3, and back.
-	top, err := NewGraph("square", 5, [][2]int{{3, 2}, {0, 2}, {1, 0}, {3, 1}, {4, 3}})
+	top, err := NewGraph("square", 5, nil, [][2]int{{3, 2}, {0, 2}, {1, 0}, {3, 1}, {4, 3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +149,7 @@ func TestGraphRoutesAreShortestOnRandomGraphs(t *testing.T) {
 				links = append(links, [2]int{a, b})
 			}
 		}
-		top, err := NewGraph("random", n, links)
+		top, err := NewGraph("random", n, nil, links)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -64,8 +64,8 @@ func Forms() []string {
 }
 
 // Parse makes the topology that spec names, for p processors: one of the
-// [Forms], or a file that [ReadGraph] reads. The error is a *SyntaxError if the words are wrong; if they do not
-// fit p, it says what would.
+// [Forms], or a file that [ReadGraph] reads. The error is a *SyntaxError if the
+// words are wrong; if they do not fit p, it says what would.
 func Parse(spec string, p int) (Topology, error) {
 	name, args, given := strings.Cut(spec, ":")
 	f, ok := families[name]
