@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/sim"
+)
+
+func newSim() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim OP -n P | sim FILE",
+		Short: "Simulate a schedule on a network",
+		Long: `Simulate a schedule on a network: when every message starts and ends, what waits
+for what, which links are congested, and how the time compares with the formula
+and with what no algorithm goes below.
+
+` + simulationHelp + `
+
+A rank begins a step when its own step before is done. A message of m words over
+h links takes ts + h·th + m·tw; by store and forward, ts + h·(th + m·tw). It
+starts when both its ends have come to it and all its links are free in its
+direction. Combining m words takes m·top. Times are in the unit of ts, tw, th and
+top, whatever that is; the tables call it model units. docs/simulator.md explains
+each table.
+
+Steps are counted from 1. A link such as 1→2 is one direction. Its load is how
+many messages of one step cross it; it is congested if that is more than one.
+Tables of more than 32 lines are abridged, and above 1024 ranks links are left
+out, and from the JSON ranks too, unless --all is given.
+
+With --format json; where there is no formula, formula and ratio are null, and a
+ratio to 0 is:
+{"collective":…,"algorithm":…,"p":…,"root":…,"topology":…,"placement":…,
+"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,"congestion":…,
+"memoryBandwidth":…,"sync":…,"m":…,
+"steps":…,"messages":…,"words":…,"time":…,"formula":…,"formulaText":…,"ratio":…,
+"differs":[reason,…],"lowerBound":…,"lowerBoundRatio":…,
+"bounds":{"startups":{"time":…,"ratio":…},"words":{…},"combines":{…}},
+"maxLinkLoad":…,"congested":[{"step":…,"link":…,"messages":…}],
+"perStep":[{"messages":…,"words":…,"start":…,"end":…,"linksInUse":…,
+"maxLinkLoad":…}],
+"perRank":[{"sent":…,"received":…,"sentWords":…,"receivedWords":…,"sending":…,
+"receiving":…,"combining":…,"end":…}],
+"path":[{"step":…,"from":…,"to":…,"words":…,"hops":…,"ready":…,"start":…,"end":…,
+"waited":…,"for":…,"after":…}],
+"links":[{"link":…,"messages":…,"words":…,"busy":…}]}`,
+		Example: `  chorale sim bcast -n 8 --topology hypercube
+  chorale sim bcast -n 8 --topology linear --algorithm binomial,order=ascending
+  chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
+  chorale sim matvec -n 16
+  chorale sim mine.txt --topology net.dot`,
+		Args: cobra.ExactArgs(1),
+	}
+	s := addSimulation(cmd)
+	all := cmd.Flags().Bool("all", false, "leave nothing out")
+	format := addFormat(cmd, "table", "json")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		e, err := s.scenario(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		detailed := *all || e.p <= detailedRanks
+		r, err := e.simulate(detailed)
+		if err != nil {
+			return err
+		}
+		return reportSim(cmd.OutOrStdout(), e, r, format.value, detailed, *all)
+	}
+	return cmd
+}
+
+// detailedRanks is up to how many ranks a report knows every link.
+const detailedRanks = 1024
+
+// reportSim prints what a simulation found.
+func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool) error {
+	if format == "json" {
+		return printJSON(w, newSimulated(e, r, detailed))
+	}
+	return newSimTables(w, e, r, all).print()
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"math"
+
+	"github.com/chorale-go/chorale/sim"
+)
+
+// A simulated is the JSON form of what sim prints.
+type simulated struct {
+	Collective      string         `json:"collective"`
+	Algorithm       string         `json:"algorithm"`
+	P               int            `json:"p"`
+	Root            int            `json:"root"`
+	Topology        string         `json:"topology"`
+	Placement       string         `json:"placement"`
+	Model           simModel       `json:"model"`
+	Ports           string         `json:"ports"`
+	Switching       string         `json:"switching"`
+	Congestion      string         `json:"congestion"`
+	MemoryBandwidth float64        `json:"memoryBandwidth"`
+	Sync            bool           `json:"sync"`
+	M               int            `json:"m"`
+	Steps           int            `json:"steps"`
+	Messages        int            `json:"messages"`
+	Words           int            `json:"words"`
+	Time            float64        `json:"time"`
+	Formula         *float64       `json:"formula"`
+	FormulaText     *string        `json:"formulaText"`
+	Ratio           *float64       `json:"ratio"`
+	Differs         []string       `json:"differs"`
+	LowerBound      float64        `json:"lowerBound"`
+	LowerBoundRatio *float64       `json:"lowerBoundRatio"`
+	Bounds          simBounds      `json:"bounds"`
+	MaxLinkLoad     int            `json:"maxLinkLoad"`
+	Congested       []simCongested `json:"congested"`
+	PerStep         []simStep      `json:"perStep"`
+	PerRank         []simRank      `json:"perRank,omitempty"`
+	Path            []simLeg       `json:"path"`
+	Links           []simLink      `json:"links,omitempty"`
+}
+
+type simModel struct {
+	Ts  float64 `json:"ts"`
+	Tw  float64 `json:"tw"`
+	Th  float64 `json:"th"`
+	Top float64 `json:"top"`
+}
+
+type simBounds struct {
+	Startups simBound `json:"startups"`
+	Words    simBound `json:"words"`
+	Combines simBound `json:"combines"`
+}
+
+type simBound struct {
+	Time  float64  `json:"time"`
+	Ratio *float64 `json:"ratio"`
+}
+
+type simCongested struct {
+	Step     int    `json:"step"`
+	Link     string `json:"link"`
+	Messages int    `json:"messages"`
+}
+
+type simStep struct {
+	Messages    int     `json:"messages"`
+	Words       int     `json:"words"`
+	Start       float64 `json:"start"`
+	End         float64 `json:"end"`
+	LinksInUse  int     `json:"linksInUse"`
+	MaxLinkLoad int     `json:"maxLinkLoad"`
+}
+
+type simRank struct {
+	Sent          int     `json:"sent"`
+	Received      int     `json:"received"`
+	SentWords     int     `json:"sentWords"`
+	ReceivedWords int     `json:"receivedWords"`
+	Sending       float64 `json:"sending"`
+	Receiving     float64 `json:"receiving"`
+	Combining     float64 `json:"combining"`
+	End           float64 `json:"end"`
+}
+
+type simLeg struct {
+	Step   int     `json:"step"`
+	From   int     `json:"from"`
+	To     int     `json:"to"`
+	Words  int     `json:"words"`
+	Hops   int     `json:"hops"`
+	Ready  float64 `json:"ready"`
+	Start  float64 `json:"start"`
+	End    float64 `json:"end"`
+	Waited float64 `json:"waited"`
+	For    string  `json:"for"`
+	After  float64 `json:"after"`
+}
+
+type simLink struct {
+	Link     string  `json:"link"`
+	Messages int     `json:"messages"`
+	Words    int     `json:"words"`
+	Busy     float64 `json:"busy"`
+}
+
+// newSimulated returns the JSON form of a result; with ranks, if it is
+// detailed.
+func newSimulated(e *scenario, r *sim.Result, detailed bool) simulated {
+	c := e.config
+	b := e.bounds(r)
+	s := simulated{
+		Collective: e.collective, Algorithm: e.algorithm, P: e.p, Root: e.root,
+		Topology: c.Topology.String(), Placement: e.placement,
+		Model: simModel(c.Model), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
+		MemoryBandwidth: c.MemoryBandwidth, Sync: c.Sync, M: e.m,
+		Steps: r.Steps, Messages: r.Messages, Words: r.Words, Time: r.Time,
+		Differs: e.differs(r), LowerBound: b.sum.time, LowerBoundRatio: number(b.sum.ratio),
+		Bounds:      simBounds{b.startups.json(), b.words.json(), b.combines.json()},
+		MaxLinkLoad: r.MaxLinkLoad,
+		Congested:   []simCongested{}, PerStep: []simStep{}, Path: []simLeg{},
+	}
+	if e.formula != nil {
+		y := e.against(r, e.formula.cost)
+		s.Formula, s.FormulaText, s.Ratio = number(y.time), &e.formula.text, number(y.ratio)
+	}
+	for i, step := range r.PerStep {
+		s.PerStep = append(s.PerStep, simStep{step.Messages, step.Words, step.Start, step.End, step.LinksInUse, step.MaxLinkLoad})
+		for _, l := range step.Congested {
+			s.Congested = append(s.Congested, simCongested{i + 1, r.Name(l.Link), l.Messages})
+		}
+	}
+	if detailed {
+		for _, k := range r.PerRank {
+			s.PerRank = append(s.PerRank, simRank{k.Sent, k.Received, k.SentWords, k.ReceivedWords, k.Sending, k.Receiving, k.Combining, k.End})
+		}
+	}
+	for _, l := range r.Path {
+		s.Path = append(s.Path, simLeg{l.Step + 1, l.From, l.To, l.Words, l.Hops, l.Ready, l.Start, l.End, l.Waited, l.For, l.After})
+	}
+	for _, l := range r.Links {
+		s.Links = append(s.Links, simLink{r.Name(l.Link), l.Messages, l.Words, l.Busy})
+	}
+	return s
+}
+
+func (y yardstick) json() simBound { return simBound{y.time, number(y.ratio)} }
+
+// number returns nil where there is none.
+func number(x float64) *float64 {
+	if math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/chorale-go/chorale/sim"
+)
+
+// units is what tables call the unit of ts, tw, th and top.
+const units = "model units"
+
+// simTables prints a result for people. The second line of a table's head names
+// the units.
+type simTables struct {
+	w   io.Writer
+	e   *scenario
+	r   *sim.Result
+	all bool // leave nothing out
+	tab *tabwriter.Writer
+
+	cells int // in the line before
+}
+
+func newSimTables(w io.Writer, e *scenario, r *sim.Result, all bool) *simTables {
+	return &simTables{w: w, e: e, r: r, all: all, tab: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+}
+
+func (s *simTables) print() error {
+	s.head()
+	tables := []func(){s.total, s.compared, s.steps, s.ranks, s.path, s.links}
+	if s.r.Messages == 0 {
+		tables = []func(){s.total, s.compared, s.ranks}
+	}
+	for _, table := range tables {
+		fmt.Fprintln(s.w)
+		table()
+		if err := s.tab.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row adds a line to the table. All lines of a table have as many cells, or its
+// columns would not be as wide.
+func (s *simTables) row(cells ...any) {
+	s.cells = len(cells)
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(s.tab, "\t")
+		}
+		if x, ok := c.(float64); ok {
+			c = decimal(x)
+		}
+		fmt.Fprint(s.tab, c)
+	}
+	fmt.Fprintln(s.tab)
+}
+
+// decimal writes a time without the dust of binary fractions.
+func decimal(x float64) string {
+	if a := math.Abs(x); a >= 1e-3 && a < 1e15 || x == 0 {
+		return strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 6, 64)
+}
+
+// ratio writes how many times something is something else.
+func ratio(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "-"
+	case x >= 1000:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case math.Abs(x-1) <= exact:
+		return "1"
+	case math.Abs(x-1) < 1e-3:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
+
+// longTable is how many lines of a table are shown unless all are wanted.
+const longTable = 32
+
+// rows calls show for lines 0 to n-1, and skip, in the middle, with the number
+// of those that are left out.
+func (s *simTables) rows(n int, show func(i int)) {
+	first, last := n, n
+	if n > longTable && !s.all {
+		first, last = longTable/2, n-longTable/2
+	}
+	for i := range first {
+		show(i)
+	}
+	if last > first {
+		s.more(last - first)
+	}
+	for i := last; i < n; i++ {
+		show(i)
+	}
+}
+
+// more adds a line that stands for others.
+func (s *simTables) more(n int) {
+	line := make([]any, s.cells)
+	for i := range line {
+		line[i] = "…"
+	}
+	line[len(line)-1] = fmt.Sprintf("… %d more: see --all", n)
+	s.row(line...)
+}
+
+func (s *simTables) head() {
+	c := s.e.config
+	m := c.Model
+	fmt.Fprintln(s.w, s.e.title)
+	ports := "single port"
+	if c.AllPort {
+		ports = "all ports"
+	}
+	rules := []string{
+		fmt.Sprintf("ts %s, tw %s, th %s, top %s", decimal(m.Ts), decimal(m.Tw), decimal(m.Th), decimal(m.Top)),
+		ports, switchingOf(c), "congestion: " + congestionOf(c),
+	}
+	if c.MemoryBandwidth > 0 {
+		rules = append(rules, "memory bandwidth "+decimal(c.MemoryBandwidth))
+	}
+	if c.Sync {
+		rules = append(rules, "steps together")
+	}
+	fmt.Fprintln(s.w, strings.Join(rules, "; "))
+	if s.e.chosen != "" {
+		fmt.Fprintln(s.w, "chosen:", s.e.chosen)
+	}
+}
+
+func (s *simTables) total() {
+	s.row("TIME", "STEPS", "MESSAGES", "WORDS", "MAX LINK LOAD")
+	s.row(units, "", "", "", "messages in a step")
+	s.row(s.r.Time, s.r.Steps, s.r.Messages, s.r.Words, s.r.MaxLinkLoad)
+}
+
+func (s *simTables) compared() {
+	e, b := s.e, s.e.bounds(s.r)
+	s.row("COMPARED WITH", "TIME", "RATIO", "WHAT IT IS")
+	s.row("", units, "simulated/this", "")
+	if f := e.formula; f != nil {
+		y := e.against(s.r, f.cost)
+		text := strings.Split(f.text, "; ")
+		s.row("formula", y.time, ratio(y.ratio), text[0])
+		for _, more := range text[1:] {
+			s.row("", "", "", more)
+		}
+		s.row("", "", "", fmt.Sprintf("α = ts, β = tw, γ = top, n = %s", plural(f.words, "word")))
+		for _, why := range e.differs(s.r) {
+			s.row("", "", "", "but "+why)
+		}
+	} else {
+		s.row("formula", "-", "-", "a file has none")
+	}
+	s.row("lower bound", b.sum.time, ratio(b.sum.ratio), "these, one after another, on one port:")
+	s.row("  start-ups", b.startups.time, ratio(b.startups.ratio), plural(int(e.bound.Startups), "message")+" one after another")
+	s.row("  words", b.words.time, ratio(b.words.ratio), decimal(e.bound.Words)+" words in or out of a rank")
+	s.row("  combining", b.combines.time, ratio(b.combines.ratio), decimal(e.bound.Combines)+" words combined by a rank")
+}
+
+func (s *simTables) steps() {
+	s.row("STEP", "MESSAGES", "WORDS", "START", "END", "LINKS IN USE", "MAX LINK LOAD", "CONGESTED LINKS")
+	s.row("", "", "", units, units, "", "messages", "and their messages")
+	s.rows(len(s.r.PerStep), func(i int) {
+		t := s.r.PerStep[i]
+		s.row(i+1, t.Messages, t.Words, t.Start, t.End, t.LinksInUse, t.MaxLinkLoad, s.congested(t.Congested))
+	})
+}
+
+// fewLinks is how many congested links of a step are named unless all are
+// wanted: those with the highest load.
+const fewLinks = 8
+
+func (s *simTables) congested(loads []sim.Load) string {
+	if len(loads) == 0 {
+		return "-"
+	}
+	loads = slices.Clone(loads)
+	slices.SortStableFunc(loads, func(a, b sim.Load) int { return cmp.Compare(b.Messages, a.Messages) })
+	var names []string
+	for i, l := range loads {
+		if i == fewLinks && !s.all {
+			names = append(names, fmt.Sprintf("and %d more", len(loads)-i))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%d)", s.r.Name(l.Link), l.Messages))
+	}
+	return strings.Join(names, " ")
+}
+
+func (s *simTables) ranks() {
+	s.row("RANK", "SENT", "SENT", "RECEIVED", "RECEIVED", "SENDING", "RECEIVING", "COMBINING", "END")
+	s.row("", "messages", "words", "messages", "words", units, units, units, units)
+	s.rows(len(s.r.PerRank), func(i int) {
+		k := s.r.PerRank[i]
+		s.row(i, k.Sent, k.SentWords, k.Received, k.ReceivedWords, k.Sending, k.Receiving, k.Combining, k.End)
+	})
+}
+
+func (s *simTables) path() {
+	s.row("CRITICAL PATH", "STEP", "WORDS", "HOPS", "READY", "WAITED", "START", "END", "AFTERWARDS", "WAITED FOR")
+	s.row("", "", "", "links", units, units, units, units, units, "")
+	s.rows(len(s.r.Path), func(i int) {
+		l := s.r.Path[i]
+		s.row(fmt.Sprintf("%d→%d", l.From, l.To), l.Step+1, l.Words, l.Hops, l.Ready, l.Waited, l.Start, l.End, l.After, cmp.Or(l.For, "-"))
+	})
+}
+
+// links prints those that carry most.
+func (s *simTables) links() {
+	if !s.r.Config.Record {
+		fmt.Fprintln(s.tab, "links are left out: see --all")
+		return
+	}
+	s.row("LINK", "MESSAGES", "WORDS", "BUSY", "BUSY")
+	s.row("", "", "", units, "% of the time")
+	links := slices.Clone(s.r.Links)
+	slices.SortStableFunc(links, func(a, b sim.Link) int { return cmp.Compare(b.Words, a.Words) })
+	for i, l := range links {
+		if i == fewLinks && !s.all {
+			s.more(len(links) - i)
+			break
+		}
+		s.row(s.r.Name(l.Link), l.Messages, l.Words, l.Busy, percent(l.Busy, s.r.Time))
+	}
+}
+
+// percent writes how much of the whole a part is.
+func percent(part, whole float64) string {
+	if whole == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(100*part/whole, 'f', 0, 64)
+}
+
+func portsOf(c sim.Config) string {
+	if c.AllPort {
+		return "all"
+	}
+	return "single"
+}
+
+func switchingOf(c sim.Config) string {
+	if c.StoreAndForward {
+		return "store-and-forward"
+	}
+	return "cut-through"
+}
+
+func congestionOf(c sim.Config) string {
+	if c.Share {
+		return "share"
+	}
+	return "queue"
+}
