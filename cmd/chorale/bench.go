@@ -78,6 +78,8 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	format := addFormat(cmd, "table", "json", "gobench")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
 		plan.Sizes, plan.Verify = bytes, !noVerify
 		if err := plan.complete(args); err != nil {
 			return callError{err}
@@ -89,7 +91,7 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 		if err := plottable(plot, plan.Sizes); err != nil {
 			return callError{err}
 		}
-		failed := m.run(cmd.Context())
+		failed := m.run(ctx)
 		m.judge()
 		if err := m.print(cmd.OutOrStdout(), format.value); err != nil {
 			return errors.Join(failed, err)
@@ -144,20 +146,27 @@ func (m *measurement) expect(ranks []int, stderr io.Writer) error {
 	return nil
 }
 
-// run measures, and keeps what it has measured when it fails.
-func (m *measurement) run(ctx context.Context) (err error) {
+// interruptible returns a context that an interrupt or a termination ends.
+func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
 	go func() {
 		select {
 		case sig := <-signals:
+			signal.Stop(signals) // a second one ends the process
 			cancel(&launch.SignalError{Signal: sig})
 		case <-ctx.Done():
 		}
 	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// run measures, and keeps what it has measured when it fails.
+func (m *measurement) run(ctx context.Context) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx) // what else went wrong follows from it

@@ -119,8 +119,8 @@ func affordable(cells []bench.Cell, p int) error {
 	free := freeMemory()
 	for _, c := range cells {
 		if need := c.Memory(p); need > free {
-			return fmt.Errorf("%v of %d bytes on %d ranks: the buffers take %.3g GiB, and %.3g GiB are free: want fewer ranks or bytes",
-				c.Collective, c.Bytes, p, need/gigabyte, free/gigabyte)
+			return fmt.Errorf("%v of %d bytes on %d ranks: the buffers take %s GiB, and %s are free: want fewer ranks or bytes",
+				c.Collective, c.Bytes, p, digits(need/gigabyte), digits(free/gigabyte))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
@@ -28,9 +29,9 @@ func plottable(file string, sizes []int) error {
 // plotRows writes a picture of time against size, both logarithmic: a panel for
 // each collective, and in it a line for each algorithm and number of ranks.
 func plotRows(file string, rows []bench.Row, limits bench.Limits) error {
-	var panels []*plot.Plot
+	var panels []*panel
 	for _, group := range groups(rows, func(r bench.Row) string { return r.Collective }) {
-		if p, err := panel(group, limits); err != nil {
+		if p, err := newPanel(group, limits); err != nil {
 			return err
 		} else if p != nil {
 			panels = append(panels, p)
@@ -61,58 +62,72 @@ func groups(rows []bench.Row, key func(bench.Row) string) (all [][]bench.Row) {
 	return all
 }
 
-// panel draws one collective, or returns nil if it has no sizes.
-func panel(rows []bench.Row, limits bench.Limits) (*plot.Plot, error) {
-	p := plot.New()
-	p.Title.Text = rows[0].Collective
+// A panel is the picture of one collective, with a legend beside it.
+type panel struct {
+	*plot.Plot
+	legend plot.Legend
+}
+
+// newPanel draws one collective, or returns nil if it has no sizes.
+func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
+	p := &panel{plot.New(), plot.NewLegend()}
+	p.Title.Text = rows[0].Collective + ", " + rows[0].Transport
 	p.X.Label.Text, p.Y.Label.Text = "bytes", "µs"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(sizeTicks), plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Legend.TextStyle.Font.Size = vg.Points(8)
+	p.legend.Top, p.legend.Left = true, true
+	p.legend.TextStyle.Font.Size, p.legend.Padding = vg.Points(8), vg.Points(3)
 	p.Add(faintGrid())
 
-	sizes := make(map[int]bool)
 	// A line is one algorithm's, or what was chosen for each size.
 	compared := slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Winner })
 	lines := groups(rows, func(r bench.Row) string {
-		name := ""
 		if compared {
-			name = r.Algorithm
+			return fmt.Sprint(r.Algorithm, r.Ranks)
 		}
-		return fmt.Sprint(name, r.Transport, r.Ranks)
+		return fmt.Sprint(r.Ranks)
 	})
 	for i, line := range lines {
-		var points plotter.XYs
-		for _, r := range line {
-			if r.Bytes > 0 && r.Median > 0 {
-				points = append(points, plotter.XY{X: float64(r.Bytes), Y: r.Median})
-				sizes[r.Bytes] = true
-			}
-		}
-		if err := addLine(p, points, i, legend(line)); err != nil {
+		if err := p.addLine(pointsOf(line), i, nameOf(line)); err != nil {
 			return nil, err
 		}
 	}
-	var copies plotter.XYs
-	for _, c := range limits.Copy {
-		if sizes[c.Bytes] {
-			copies = append(copies, plotter.XY{X: float64(c.Bytes), Y: c.Time})
-		}
-	}
-	if len(sizes) == 0 {
+	floor := pointsOf(floorOf(rows, limits))
+	if len(floor) == 0 {
 		return nil, nil
 	}
-	return p, addLimit(p, copies)
+	return p, p.addFloor(floor)
 }
 
-// legend names a line.
-func legend(line []bench.Row) string {
+// pointsOf returns the points of a line, in the order of sizes.
+func pointsOf(rows []bench.Row) (points plotter.XYs) {
+	for _, r := range rows {
+		if r.Bytes > 0 && r.Median > 0 {
+			points = append(points, plotter.XY{X: float64(r.Bytes), Y: r.Median})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) })
+	return points
+}
+
+// floorOf returns rows of what the machine needs for the same sizes: a copy or
+// an exchange, whichever takes longer.
+func floorOf(rows []bench.Row, limits bench.Limits) (floor []bench.Row) {
+	for _, c := range limits.Copy {
+		if slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Bytes == c.Bytes }) {
+			floor = append(floor, bench.Row{Bytes: c.Bytes, Median: max(c.Time, limits.Exchange(rows[0].Transport))})
+		}
+	}
+	return floor
+}
+
+// nameOf names a line.
+func nameOf(line []bench.Row) string {
 	name := line[0].Algorithm
 	if slices.ContainsFunc(line, func(r bench.Row) bool { return r.Algorithm != name }) {
 		name = "as chosen"
 	}
-	return fmt.Sprintf("%s, %s, n=%d", name, line[0].Transport, line[0].Ranks)
+	return fmt.Sprintf("%s, n=%d", name, line[0].Ranks)
 }
 
 // hues can be told apart by everybody.
@@ -123,11 +138,10 @@ var hues = []color.RGBA{
 
 // addLine adds the line with that number. Those that share a hue differ in their
 // dashes.
-func addLine(p *plot.Plot, points plotter.XYs, number int, name string) error {
+func (p *panel) addLine(points plotter.XYs, number int, name string) error {
 	if len(points) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(points, func(a, b plotter.XY) int { return int(a.X - b.X) })
 	line, dots, err := plotter.NewLinePoints(points)
 	if err != nil {
 		return err
@@ -139,22 +153,19 @@ func addLine(p *plot.Plot, points plotter.XYs, number int, name string) error {
 	}
 	dots.Color, dots.Shape, dots.Radius = hue, draw.CircleGlyph{}, vg.Points(2)
 	p.Add(line, dots)
-	p.Legend.Add(name, line, dots)
+	p.legend.Add(name, line, dots)
 	return nil
 }
 
-// addLimit adds the line of what no collective can beat.
-func addLimit(p *plot.Plot, points plotter.XYs) error {
-	if len(points) == 0 {
-		return nil
-	}
+// addFloor adds the line of what the machine needs.
+func (p *panel) addFloor(points plotter.XYs) error {
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
 	}
 	line.Color, line.Dashes = color.Gray{0x80}, []vg.Length{vg.Points(1), vg.Points(3)}
 	p.Add(line)
-	p.Legend.Add("a copy", line)
+	p.legend.Add("copy or exchange", line)
 	return nil
 }
 
@@ -175,17 +186,18 @@ func sizeTicks(lo, hi float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// tile puts panels side by side, up to three in a row.
-func tile(panels []*plot.Plot) *vgsvg.Canvas {
-	const width, height = 12 * vg.Centimeter, 9 * vg.Centimeter
+// tile puts panels side by side, up to three in a row, each with its legend at
+// the right.
+func tile(panels []*panel) *vgsvg.Canvas {
+	const width, height, beside, pad = 14 * vg.Centimeter, 9 * vg.Centimeter, 4 * vg.Centimeter, 5 * vg.Millimeter
 	columns := min(3, len(panels))
 	lines := (len(panels) + columns - 1) / columns
 	canvas := vgsvg.New(width*vg.Length(columns), height*vg.Length(lines))
-	whole := draw.New(canvas)
-	tiles := draw.Tiles{Cols: columns, Rows: lines, PadX: vg.Centimeter, PadY: vg.Centimeter,
-		PadTop: vg.Millimeter * 4, PadBottom: vg.Millimeter * 4, PadLeft: vg.Millimeter * 4, PadRight: vg.Millimeter * 4}
+	tiles := draw.Tiles{Cols: columns, Rows: lines, PadX: pad, PadY: pad, PadTop: pad, PadBottom: pad, PadLeft: pad, PadRight: pad}
 	for i, p := range panels {
-		p.Draw(tiles.At(whole, i%columns, i/columns))
+		c := tiles.At(draw.New(canvas), i%columns, i/columns)
+		p.Draw(draw.Crop(c, 0, -beside, 0, 0))
+		p.legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-beside+pad, 0, 0, -pad))
 	}
 	return canvas
 }

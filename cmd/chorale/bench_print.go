@@ -113,9 +113,13 @@ func (m *measurement) printGobench(w io.Writer) error {
 		return err
 	}
 	for _, r := range m.Rows {
-		_, err := fmt.Fprintf(w, "Benchmark%s/algorithm=%s/transport=%s/n=%d/bytes=%d-%d\t%d\t%.1f ns/op\t%.1f p99-ns/op\t%.2f MB/s\n",
+		bandwidth := ""
+		if r.Bytes > 0 {
+			bandwidth = fmt.Sprintf("\t%.2f MB/s", r.Bandwidth)
+		}
+		_, err := fmt.Fprintf(w, "Benchmark%s/algorithm=%s/transport=%s/n=%d/bytes=%d-%d\t%d\t%.1f ns/op\t%.1f p99-ns/op%s\n",
 			upper(r.Collective), r.Algorithm, r.Transport, r.Ranks, r.Bytes, runtime.GOMAXPROCS(0),
-			r.Iterations, 1000*r.Median, 1000*r.P99, r.Bandwidth)
+			r.Iterations, 1000*r.Median, 1000*r.P99, bandwidth)
 		if err != nil {
 			return err
 		}
