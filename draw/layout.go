@@ -76,11 +76,12 @@ func layout(t topo.Topology) plan {
 	case *topo.FatTree:
 		l.fatTree(t)
 	case *topo.Star:
-		l.at = append(circle(t.Processors(), 0), point{})
+		l.at = append(circle(t.Processors(), 90), point{})
 	case *topo.Dragonfly:
 		bends = l.dragonfly(t)
 	default:
-		l.at = circle(t.Processors()+t.Switches(), 0)
+		within := circle(t.Switches(), 0)
+		l.at = append(circle(t.Processors(), float64(t.Switches())*62/(2*math.Pi)+levelHeight), within...)
 	}
 	l.wire(t)
 	for i := range l.wires {
@@ -166,7 +167,7 @@ func (l *plan) frame() {
 // circle places n vertices clockwise from the top, far enough from each other,
 // and at least so far from the middle.
 func circle(n int, least float64) []point {
-	radius := max(float64(n)*62/(2*math.Pi), 90, least)
+	radius := max(float64(n)*62/(2*math.Pi), 60, least)
 	at := make([]point, n)
 	for i := range at {
 		at[i] = polar(radius, float64(i)/float64(n))

@@ -1,20 +1,27 @@
 package draw
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/chorale-go/chorale/topo"
 )
 
+// The graph of the tests: that of Petersen, and two switches.
+var (
+	switches = []string{"east", "west"}
+	links    = [][2]int{{0, 10}, {10, 11}, {11, 9}}
+)
+
+func init() {
+	for i := range 5 {
+		links = append(links, [2]int{i, (i + 1) % 5}, [2]int{i, i + 5}, [2]int{i + 5, (i+2)%5 + 5})
+	}
+}
+
 func parsed(t testing.TB, spec string, p int) topo.Topology {
 	t.Helper()
-	if strings.HasPrefix(spec, "petersen") {
-		var links [][2]int
-		for i := range 5 {
-			links = append(links, [2]int{i, (i + 1) % 5}, [2]int{i, i + 5}, [2]int{i + 5, (i+2)%5 + 5})
-		}
-		g, err := topo.NewGraph(spec, p, links)
+	if spec == "a graph" {
+		g, err := topo.NewGraph(spec, p, switches, links)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +46,7 @@ var networks = []struct {
 	{"torus:4x4", 16}, {"torus:3x5", 15}, {"torus:2x4", 8}, {"torus:3x3x3", 27}, {"torus:8x8", 64}, {"torus:2x2x2x2", 16},
 	{"hypercube", 2}, {"hypercube", 4}, {"hypercube", 8}, {"hypercube", 16}, {"hypercube", 32},
 	{"fattree:k=2", 2}, {"fattree:k=4", 16}, {"fattree:k=6", 54}, {"dragonfly:1,1,1", 2}, {"dragonfly:2,2,1", 12}, {"dragonfly:3,1,2", 21}, {"dragonfly:4,2,1", 40},
-	{"petersen", 10},
+	{"a graph", 10},
 }
 
 func TestEveryLinkIsOneWireBetweenItsEnds(t *testing.T) {
