@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chorale-go/chorale/draw"
 	"github.com/chorale-go/chorale/sim"
 )
 
@@ -30,6 +31,10 @@ many messages of one step cross it; it is congested if that is more than one.
 Tables of more than 32 lines are abridged, and above 1024 ranks links are left
 out, and from the JSON ranks too, unless --all is given.
 
+With --format trace, it is a timeline for https://ui.perfetto.dev or another
+viewer of Chrome's Trace Event Format: a track per rank and per link, and an
+arrow for each message.
+
 With --format json; where there is no formula, formula and ratio are null, and a
 ratio to 0 is:
 {"collective":…,"algorithm":…,"p":…,"root":…,"topology":…,"placement":…,
@@ -50,18 +55,19 @@ ratio to 0 is:
   chorale sim bcast -n 8 --topology linear --algorithm binomial,order=ascending
   chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
   chorale sim matvec -n 16
-  chorale sim mine.txt --topology net.dot`,
+  chorale sim mine.txt --topology net.dot
+  chorale sim allgather -n 8 --algorithm ring --format trace > ring.json`,
 		Args: cobra.ExactArgs(1),
 	}
 	s := addSimulation(cmd)
 	all := cmd.Flags().Bool("all", false, "leave nothing out")
-	format := addFormat(cmd, "table", "json")
+	format := addFormat(cmd, "table", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := s.scenario(cmd, args[0])
 		if err != nil {
 			return err
 		}
-		detailed := *all || e.p <= detailedRanks
+		detailed := *all || e.p <= detailedRanks || format.value == "trace"
 		r, err := e.simulate(detailed)
 		if err != nil {
 			return err
@@ -76,8 +82,11 @@ const detailedRanks = 1024
 
 // reportSim prints what a simulation found.
 func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		return printJSON(w, newSimulated(e, r, detailed))
+	case "trace":
+		return draw.Trace(w, draw.Scene{Title: e.title, Parts: e.parts, Result: r})
 	}
 	return newSimTables(w, e, r, all).print()
 }
