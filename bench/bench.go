@@ -18,10 +18,16 @@
 // the time, the true one is within 1 % of it; or until the time for a cell is
 // over. The first few samples are always taken.
 //
+// The root, where there is one, goes round: each call of a batch has the next
+// rank for its root. A root that has to receive what the one before has sent
+// cannot run ahead, so that a batch shows how long calls take. With one root for
+// all, it shows how fast they follow each other: the root of a broadcast need
+// not wait for anybody if the library buffers what it sends. [Cell.Root] is for
+// who wants to know that.
+//
 // All calls of a cell use the same buffers, aligned to pages and written to
-// beforehand. What is sent and what is received never share memory, but for the
-// root's buffer of a broadcast, which is both. Reductions sum float32. The root
-// is rank 0, and a shift is by 1.
+// beforehand. What is sent and what is received never share memory, but for a
+// broadcast, which has one buffer. Reductions sum float32. A shift is by 1.
 //
 // The programs in compare measure MPI with the same loop.
 package bench
@@ -40,11 +46,17 @@ import (
 type Cell struct {
 	Collective sched.Collective
 	Algorithm  string // as for [chorale.WithAlgorithm]; "" is the one that is chosen
+	// Root is the root of every call, where the collective has one; EachRoot
+	// lets it go round.
+	Root int
 	// Bytes is the size of one rank's message, as MPI counts it: the vector, or,
 	// where a vector is one part per rank (scatter, gather, allgather,
 	// reduce-scatter, alltoall), one part.
 	Bytes int
 }
+
+// EachRoot stands for a root that goes round.
+const EachRoot = -1
 
 // Valid reports an error if no number of ranks can measure the cell.
 func (c Cell) Valid() error {
@@ -64,8 +76,8 @@ func (c Cell) element() int {
 
 // Memory returns how many bytes the buffers of p ranks take.
 func (c Cell) Memory(p int) (bytes float64) {
-	shape := shapeOf(c.Collective, p)
 	for rank := range p {
+		shape := shapeOf(c.Collective, p, rank)
 		blocks := shape.Extent(sched.In, rank).Len() + shape.Extent(sched.Out, rank).Len()
 		bytes += float64(blocks) * float64(c.Bytes)
 	}
@@ -121,9 +133,9 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 
 func measure[T element](ctx context.Context, b *Bench, cell Cell, m *memory[T]) (Row, error) {
 	w := newWork(b.Comm, cell, m)
-	check := w.run // the first call works out what the others use
-	if b.Verify {
-		check = w.verify
+	check := w.verify
+	if !b.Verify {
+		check = w.runEach
 	}
 	if err := check(ctx); err != nil {
 		return Row{}, err

@@ -26,7 +26,7 @@ func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 					if c == sched.Barrier && bytes > 0 {
 						continue
 					}
-					row, err := b.Measure(ctx, Cell{Collective: c, Bytes: bytes})
+					row, err := b.Measure(ctx, Cell{Collective: c, Root: EachRoot, Bytes: bytes})
 					if err != nil {
 						return err
 					}
@@ -64,7 +64,7 @@ func TestWhatEveryAlgorithmPromisesIsWhatVerifyWants(t *testing.T) {
 				if a.Restrictions.Allow(p) != nil {
 					continue
 				}
-				if err := verify(ctx, b, Cell{Collective: a.Collective, Algorithm: a.Name, Bytes: 1204}); err != nil {
+				if err := verify(ctx, b, Cell{Collective: a.Collective, Algorithm: a.Name, Root: EachRoot, Bytes: 1204}); err != nil {
 					return err
 				}
 			}

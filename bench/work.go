@@ -36,78 +36,104 @@ func reserve[T element](buf *[]T, n int) []T {
 // work is a cell's call on one rank, with its buffers.
 type work[T element] struct {
 	comm    *chorale.Comm
-	shape   sched.Schedule
-	count   int // elements of a block: a part, or the whole vector
-	in, out []T
+	shape   sched.Schedule // the collective; Root is that of the next call
+	turns   int            // the root goes round so many ranks
+	count   int            // elements of a block: a part, or the whole vector
+	in, out []T            // as long as a root needs them
 	call    func(ctx context.Context, options []chorale.Option) error
 	options []chorale.Option
 }
 
 // shapeOf returns a schedule without programs, of which it can be asked what the
 // collective is: a block per rank, or just one.
-func shapeOf(c sched.Collective, p int) sched.Schedule {
+func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 	s := sched.Schedule{Collective: c, P: p, Blocks: 1}
 	switch {
 	case s.Parted():
 		s.Blocks = p
 	case c == sched.Barrier:
 		s.Blocks = 0
+	}
+	switch {
+	case c.Rooted():
+		s.Root = root
 	case c == sched.Shift:
 		s.Root = 1 % p
 	}
 	return s
 }
 
+// mostRoots is how many ranks the root goes round at most: few enough that a
+// communicator remembers the calls with each.
+const mostRoots = 64
+
 func newWork[T element](c *chorale.Comm, cell Cell, m *memory[T]) *work[T] {
-	w := &work[T]{comm: c, shape: shapeOf(cell.Collective, c.Size()), count: cell.Bytes / cell.element()}
+	w := &work[T]{comm: c, turns: 1, count: cell.Bytes / cell.element()}
+	// What a rank needs as the root is enough for it whoever is the root.
+	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank())
+	w.in = reserve(&m.in, w.extent(sched.In).Len()*w.count)
+	w.out = reserve(&m.out, w.extent(sched.Out).Len()*w.count)
+	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root))
+	if cell.Root == EachRoot && cell.Collective.Rooted() {
+		w.turns = min(c.Size(), mostRoots)
+	}
 	if cell.Algorithm != "" {
 		w.options = []chorale.Option{chorale.WithAlgorithm(cell.Algorithm)}
 	}
-	w.in = reserve(&m.in, w.extent(sched.In).Len()*w.count)
-	w.out = reserve(&m.out, w.extent(sched.Out).Len()*w.count)
-	if cell.Collective == sched.Bcast && c.Rank() == w.shape.Root {
-		w.in = w.out // a broadcast has one buffer
-	}
-	w.call = callOf(w)
+	w.call = w.dispatch
 	return w
 }
 
 // extent returns the blocks of a buffer that this rank has.
 func (w *work[T]) extent(b sched.Buffer) sched.Range { return w.shape.Extent(b, w.comm.Rank()) }
 
-// run does the call.
-func (w *work[T]) run(ctx context.Context) error { return w.call(ctx, w.options) }
-
-// callOf returns the call of w. Those that combine are sums of float32.
-func callOf[T element](w *work[T]) func(ctx context.Context, options []chorale.Option) error {
-	c, in, out, root := w.comm, w.in, w.out, w.shape.Root
-	return func(ctx context.Context, options []chorale.Option) error {
-		switch w.shape.Collective {
-		case sched.Bcast:
-			return chorale.Bcast(ctx, c, out, root, options...)
-		case sched.Reduce:
-			return chorale.Reduce(ctx, c, out, in, chorale.Sum, root, options...)
-		case sched.Scatter:
-			return chorale.Scatter(ctx, c, out, in, root, options...)
-		case sched.Gather:
-			return chorale.Gather(ctx, c, out, in, root, options...)
-		case sched.AllGather:
-			return chorale.AllGather(ctx, c, out, in, options...)
-		case sched.ReduceScatter:
-			return chorale.ReduceScatter(ctx, c, out, in, chorale.Sum, options...)
-		case sched.AllReduce:
-			return chorale.AllReduce(ctx, c, out, in, chorale.Sum, options...)
-		case sched.AllToAll:
-			return chorale.AllToAll(ctx, c, out, in, options...)
-		case sched.Scan:
-			return chorale.Scan(ctx, c, out, in, chorale.Sum, options...)
-		case sched.ExScan:
-			return chorale.ExScan(ctx, c, out, in, chorale.Sum, options...)
-		case sched.Barrier:
-			return chorale.Barrier(ctx, c, options...)
-		case sched.Shift:
-			return chorale.Shift(ctx, c, out, in, root, options...)
-		}
-		return fmt.Errorf("no call for %v", w.shape.Collective)
+// run does the call, and lets the next rank be the root if that goes round.
+func (w *work[T]) run(ctx context.Context) error {
+	err := w.call(ctx, w.options)
+	if w.turns > 1 {
+		w.shape.Root = (w.shape.Root + 1) % w.turns
 	}
+	return err
+}
+
+// runEach does the call with each root. The first call with a root works out
+// what the others use.
+func (w *work[T]) runEach(ctx context.Context) error {
+	for range w.turns {
+		if err := w.run(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dispatch does the call. What combines is a sum of float32.
+func (w *work[T]) dispatch(ctx context.Context, options []chorale.Option) error {
+	switch c, root := w.comm, w.shape.Root; w.shape.Collective {
+	case sched.Bcast:
+		return chorale.Bcast(ctx, c, w.out, root, options...)
+	case sched.Reduce:
+		return chorale.Reduce(ctx, c, w.out, w.in, chorale.Sum, root, options...)
+	case sched.Scatter:
+		return chorale.Scatter(ctx, c, w.out, w.in, root, options...)
+	case sched.Gather:
+		return chorale.Gather(ctx, c, w.out, w.in, root, options...)
+	case sched.AllGather:
+		return chorale.AllGather(ctx, c, w.out, w.in, options...)
+	case sched.ReduceScatter:
+		return chorale.ReduceScatter(ctx, c, w.out, w.in, chorale.Sum, options...)
+	case sched.AllReduce:
+		return chorale.AllReduce(ctx, c, w.out, w.in, chorale.Sum, options...)
+	case sched.AllToAll:
+		return chorale.AllToAll(ctx, c, w.out, w.in, options...)
+	case sched.Scan:
+		return chorale.Scan(ctx, c, w.out, w.in, chorale.Sum, options...)
+	case sched.ExScan:
+		return chorale.ExScan(ctx, c, w.out, w.in, chorale.Sum, options...)
+	case sched.Barrier:
+		return chorale.Barrier(ctx, c, options...)
+	case sched.Shift:
+		return chorale.Shift(ctx, c, w.out, w.in, root, options...)
+	}
+	return fmt.Errorf("no call for %v", w.shape.Collective)
 }

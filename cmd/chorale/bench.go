@@ -24,6 +24,7 @@ func newBench() *cobra.Command {
 		how      = choice{"auto", launch.Transports}
 		bytes    = sizes{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20}
 		plan     benchPlan
+		root     int
 		noVerify bool
 		plot     string
 	)
@@ -36,7 +37,9 @@ Times are in microseconds per call, the slowest rank's. A sample is a batch of
 calls, about a millisecond of them, after a barrier that is not timed; MIN,
 MEDIAN, P99 and MEAN are over samples. They are taken until the median is stable
 to 1 %, or until --time is over, but never less than 5. Every call uses the same
-buffers. Reductions sum float32; the root is rank 0, and a shift is by 1.
+buffers. Reductions sum float32, and a shift is by 1. The root goes round from
+call to call, so that none runs ahead of ranks that still wait for the call
+before; --root R shows how fast calls with one root follow each other.
 
 BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
@@ -72,6 +75,7 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	flags.Var(&how, "transport", "how the ranks exchange messages: inproc measures goroutines, the others processes")
 	flags.Var(&bytes, "sizes", "bytes of one rank's message")
 	flags.StringVar(&plan.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is chosen)")
+	flags.IntVar(&root, "root", 0, "the root of every call (default each rank in turn)")
 	flags.DurationVar(&plan.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
 	flags.IntVar(&plan.Count, "count", 1, "measure everything so many times")
 	flags.BoolVar(&noVerify, "no-verify", false, "do not look at the results")
@@ -80,7 +84,13 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		plan.Sizes, plan.Verify = bytes, !noVerify
+		plan.Root, plan.Sizes, plan.Verify = bench.EachRoot, bytes, !noVerify
+		if flags.Changed("root") {
+			plan.Root = root
+			if root < 0 {
+				return callErrorf("root %d: want 0 or more", root)
+			}
+		}
 		if err := plan.complete(args); err != nil {
 			return callError{err}
 		}

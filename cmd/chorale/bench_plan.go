@@ -18,6 +18,7 @@ import (
 type benchPlan struct {
 	Collectives []string
 	Algorithm   string // "" for the one that is chosen, "all" for all
+	Root        int // of every call; bench.EachRoot lets it go round
 	Sizes       []int
 	Count       int
 	Time        time.Duration
@@ -69,7 +70,7 @@ func (pl *benchPlan) cells(p int) (cells []bench.Cell, skipped []error, err erro
 		}
 		for _, size := range sizes {
 			for _, spec := range pl.specs(c) {
-				cell := bench.Cell{Collective: c, Algorithm: spec, Bytes: size}
+				cell := bench.Cell{Collective: c, Algorithm: spec, Root: pl.Root, Bytes: size}
 				err := possible(cell, p)
 				switch {
 				case err == nil:
@@ -101,6 +102,9 @@ func (pl *benchPlan) specs(c sched.Collective) (specs []string) {
 
 // possible reports an error if a cell cannot be measured on p ranks.
 func possible(cell bench.Cell, p int) error {
+	if cell.Root >= p {
+		return fmt.Errorf("root %d on %s: want 0 to %d", cell.Root, plural(p, "rank"), p-1)
+	}
 	if err := cell.Valid(); err != nil || cell.Algorithm == "" {
 		return err
 	}
