@@ -1,0 +1,110 @@
+package draw
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// A play is a schedule on a network.
+type play struct {
+	name       string
+	collective sched.Collective
+	algorithm  string
+	p, root    int
+	network    string
+	place      topo.Placement
+	options    NetworkOptions
+}
+
+func (c play) scene(t testing.TB) Scene {
+	t.Helper()
+	top := parsed(t, c.network, c.p)
+	part := sim.Part{Schedule: built(t, c.collective, c.algorithm, c.p, c.root), Words: 64}
+	return simulated(t, c.name, top, c.place, part)
+}
+
+func simulated(t testing.TB, title string, top topo.Topology, place topo.Placement, parts ...sim.Part) Scene {
+	t.Helper()
+	r, err := sim.Run(sim.Config{Topology: top, Placement: place, Model: model.Model{Ts: 10, Tw: 1}, Sync: true, Record: true}, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Scene{Title: title, Parts: parts, Result: r}
+}
+
+// matvec is the matrix–vector product on an n×n grid of ranks: the top ranks of
+// all columns broadcast, then every row reduces to its first.
+func matvec(t testing.TB, n int) Scene {
+	t.Helper()
+	var parts []sim.Part
+	for c := range n {
+		column := sim.Part{Schedule: built(t, sched.Bcast, "binomial", n, 0), Words: 1}
+		for r := range n {
+			column.Ranks = append(column.Ranks, r*n+c)
+		}
+		parts = append(parts, column)
+	}
+	for r := range n {
+		row := sim.Part{Schedule: built(t, sched.Reduce, "binomial", n, 0), Words: 1}
+		for c := range n {
+			row.Ranks = append(row.Ranks, r*n+c)
+		}
+		parts = append(parts, row)
+	}
+	top, err := topo.NewMesh(n, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return simulated(t, "Matrix–vector product", top, nil, parts...)
+}
+
+var steps = NetworkOptions{Panels: true}
+
+var plays = []play{
+	{"bcast-ring-8", sched.Bcast, "binomial", 8, 0, "ring", nil, NetworkOptions{}},
+	{"reduce-ring-8", sched.Reduce, "binomial", 8, 0, "ring", nil, NetworkOptions{}},
+	{"bcast-mesh-16", sched.Bcast, "mesh,dims=4x4", 16, 0, "mesh:4x4", topo.ColumnMajor(4, 4), NetworkOptions{}},
+	{"bcast-cube-8", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}},
+	{"bcast-tree-8", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}},
+	{"scatter-cube-8", sched.Scatter, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}},
+	{"gather-cube-8", sched.Gather, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}},
+	{"nearest-first", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps},
+	{"nearest-first-one", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, NetworkOptions{}},
+	{"farthest-first", sched.Bcast, "binomial", 8, 0, "linear", nil, steps},
+	{"exchange-cube-8", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, NetworkOptions{}},
+	{"exchange-cube-8-steps", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, steps},
+	{"ring-allgather", sched.AllGather, "ring", 8, 0, "ring", nil, NetworkOptions{}},
+	{"tree-7-full", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}},
+	{"butterfly-7-ring", sched.AllReduce, "butterfly", 7, 0, "ring", nil, NetworkOptions{}},
+	{"butterfly-5-star", sched.AllReduce, "butterfly", 5, 0, "star", nil, NetworkOptions{}},
+	{"alltoall-torus", sched.AllToAll, "pairwise", 9, 0, "torus:3x3", nil, NetworkOptions{}},
+	{"allreduce-tree", sched.AllReduce, "recursive-doubling", 8, 0, "tree", nil, steps},
+	{"bcast-4cube", sched.Bcast, "binomial", 16, 5, "hypercube", nil, NetworkOptions{}},
+	{"bcast-5cube", sched.Bcast, "binomial", 32, 0, "hypercube", nil, NetworkOptions{}},
+	{"allreduce-fattree", sched.AllReduce, "recursive-doubling", 16, 0, "fattree:k=4", nil, steps},
+	{"bcast-dragonfly", sched.Bcast, "binomial", 12, 0, "dragonfly:2,2,1", nil, NetworkOptions{}},
+	{"bcast-mesh3", sched.Bcast, "binomial", 27, 0, "mesh:3x3x3", nil, NetworkOptions{}},
+	{"bcast-graph", sched.Bcast, "binomial", 10, 0, "a graph", nil, NetworkOptions{}},
+	{"alone", sched.Bcast, "binomial", 1, 0, "ring", nil, steps},
+}
+
+func TestNetworksLookAsTheyDid(t *testing.T) {
+	show := func(t *testing.T, name string, s Scene, o NetworkOptions) {
+		var b bytes.Buffer
+		if err := Network(&b, s, o); err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, b.String())
+		golden(t, "network/"+name+".svg", b.Bytes())
+	}
+	for _, c := range plays {
+		t.Run(c.name, func(t *testing.T) { show(t, c.name, c.scene(t), c.options) })
+	}
+	t.Run("matvec", func(t *testing.T) { show(t, "matvec", matvec(t, 4), NetworkOptions{}) })
+	t.Run("matvec-steps", func(t *testing.T) { show(t, "matvec-steps", matvec(t, 4), steps) })
+}
