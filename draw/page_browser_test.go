@@ -1,0 +1,167 @@
+package draw_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browserTime is how long a browser may take for all that is asked of it.
+const browserTime = 2 * time.Minute
+
+// A browser is a running Chromium.
+type browser struct{ ctx context.Context }
+
+// newBrowser starts a Chromium with a profile of its own, and sees to it that
+// it ends with the test. A test that finds none is skipped, unless
+// CHORALE_REQUIRE_CHROMIUM is set.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	program := findBrowser(t)
+	limit, cancel := context.WithTimeout(context.Background(), browserTime)
+	t.Cleanup(cancel)
+	flags := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-component-update", true))
+	allocator, end := chromedp.NewExecAllocator(limit, flags...)
+	t.Cleanup(end)
+	quiet := func(string, ...any) {} // a test says by itself what is wrong
+	ctx, _ := chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("%s does not start: %v", program, err)
+	}
+	process := chromedp.FromContext(ctx).Browser.Process()
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil { // waits for its end
+			t.Errorf("the browser does not end well: %v", err)
+		}
+		if process.Signal(syscall.Signal(0)) == nil {
+			t.Errorf("the browser, process %d, outlives its test", process.Pid)
+		}
+	})
+	return &browser{ctx}
+}
+
+func findBrowser(t *testing.T) string {
+	t.Helper()
+	names := []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CHORALE_REQUIRE_CHROMIUM") != "" {
+		t.Fatalf("CHORALE_REQUIRE_CHROMIUM is set, and none of %s is in PATH", strings.Join(names, ", "))
+	}
+	t.Skipf("none of %s is in PATH", strings.Join(names, ", "))
+	return ""
+}
+
+// A tab is a page that the browser shows.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+
+	mu       sync.Mutex
+	problems []string // what the page complains of
+	requests []string // what it loads
+}
+
+// A reader is how a page is looked at.
+type reader struct {
+	width       int64             // of the window; 0 for that of a desk
+	preferences map[string]string // media features
+	scriptless  bool
+}
+
+// open shows a page from the file system.
+func (b *browser) open(t *testing.T, page []byte, r reader) *tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, page, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	t.Cleanup(cancel)
+	shown := &tab{t: t, ctx: ctx, url: "file://" + filepath.ToSlash(file)}
+	if err := chromedp.Listen(ctx, shown.listen); err != nil {
+		t.Fatal(err)
+	}
+	if r.width == 0 {
+		r.width = 1280
+	}
+	var features []*emulation.MediaFeature
+	for name, value := range r.preferences {
+		features = append(features, &emulation.MediaFeature{Name: name, Value: value})
+	}
+	call(shown, network.Enable, network.EnableParams{})
+	call(shown, runtime.Enable, cdp.Empty{})
+	call(shown, log.Enable, cdp.Empty{})
+	call(shown, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+	call(shown, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: r.width, Height: 900, DeviceScaleFactor: 1, Mobile: r.width < 600})
+	call(shown, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: r.scriptless})
+	shown.do(chromedp.Navigate(shown.url))
+	return shown
+}
+
+// call gives the browser an order for the tab.
+func call[P, R any](b *tab, order cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, order, params); err != nil {
+		b.t.Fatalf("%s: %v", order.Method, err)
+	}
+}
+
+func (b *tab) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
+	case *runtime.EventConsoleAPICalled:
+		b.problems = append(b.problems, "console."+string(e.Type))
+	case *log.EventEntryAdded:
+		b.problems = append(b.problems, e.Entry.Text)
+	}
+}
+
+// do does things in the page, or fails.
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// value returns what a script evaluates to.
+func value[T any](b *tab, script string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		b.t.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// until waits for a condition of the page.
+func (b *tab) until(what, condition string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](condition, chromedp.WithPollingTimeout(30*time.Second))); err != nil {
+		b.t.Fatalf("%s: never: %v", what, err)
+	}
+}

@@ -1,0 +1,290 @@
+package draw_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Expressions that look at the page.
+const (
+	clock    = `document.getElementById("clock").textContent`
+	headline = `document.getElementById("headline").textContent`
+	position = `Number(document.getElementById("scrub").value)`
+	playing  = `document.getElementById("play").textContent === "Pause"`
+	rows     = `Array.from(document.querySelectorAll("#steps tr[aria-current=step]"), (tr) => tr.cells[0].textContent).join()`
+)
+
+// at fails unless the page shows a step, wherever it shows it.
+func (b *tab) at(step int) {
+	b.t.Helper()
+	if got := value[string](b, headline); !strings.Contains(got, fmt.Sprintf("tep %d of ", step)) {
+		b.t.Errorf("the page says %q, want step %d", got, step)
+	}
+	if got := value[string](b, rows); got != fmt.Sprint(step) {
+		b.t.Errorf("the marked rows of the table are %q, want %d", got, step)
+	}
+	if got := value[string](b, `Array.from(document.querySelectorAll("#stage .frame.now > g"), (g) => g.id).join()`); got != fmt.Sprintf("step-%d", step) {
+		b.t.Errorf("the figure shows %q, want step %d", got, step)
+	}
+}
+
+func TestAPageInABrowser(t *testing.T) {
+	b := newBrowser(t)
+	bytes := []byte(page(t, nearestFirst(t)))
+	for _, c := range []struct {
+		claim  string
+		reader reader
+		check  func(*tab)
+	}{
+		{"it plays to the last step", reader{}, playsToTheEnd},
+		{"it pauses, and holds", reader{}, holdsWhilePaused},
+		{"the scrubber moves it", reader{}, scrubs},
+		{"buttons and rows move it", reader{}, clicks},
+		{"keys move it", reader{}, obeysKeys},
+		{"keys of a control are left to it", reader{}, leavesKeys},
+		{"the congested link is red", reader{}, showsCongestion},
+		{"messages go along their route", reader{}, movesMessages},
+		{"steps may last equally long", reader{}, countsSteps},
+		{"who wants no motion sees steps", reader{preferences: map[string]string{"prefers-reduced-motion": "reduce"}}, standsStill},
+		{"who wants a dark page gets one", reader{preferences: map[string]string{"prefers-color-scheme": "dark"}}, isDark},
+		{"it fits a telephone", reader{width: 360}, fits},
+		{"it stands without scripts", reader{scriptless: true}, standsWithoutScripts},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			tab := b.open(t, bytes, c.reader)
+			c.check(tab)
+			tab.mu.Lock()
+			defer tab.mu.Unlock()
+			if len(tab.problems) > 0 {
+				t.Errorf("the console has %q", tab.problems)
+			}
+			if !slices.Equal(tab.requests, []string{tab.url}) {
+				t.Errorf("the page loads %q, want itself alone", tab.requests)
+			}
+		})
+	}
+	t.Run("what takes no time is played by steps", func(t *testing.T) {
+		s := played(t, sched.AllReduce, "recursive-doubling", "hypercube", 4, 5, model.Model{})
+		tab := b.open(t, []byte(page(t, s)), reader{})
+		tab.press(kb.End)
+		tab.at(2)
+		if got := value[string](tab, clock); got != "step 2 of 2" {
+			t.Errorf("the clock says %q", got)
+		}
+	})
+}
+
+// press types keys, wherever the focus is.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// scrub drags the scrubber to a position.
+func (b *tab) scrub(to float64) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(() => {
+		const scrub = document.getElementById("scrub");
+		scrub.value = %v;
+		scrub.dispatchEvent(new Event("input"));
+	})()`, to)))
+}
+
+func playsToTheEnd(b *tab) {
+	b.at(1)
+	value[any](b, `document.getElementById("speed").value = "4"`)
+	b.click("#play")
+	b.until("it plays", playing)
+	b.until("it stops at the end", "!("+playing+") && "+position+" === 518")
+	b.at(3)
+	if got := value[string](b, headline); !strings.HasPrefix(got, "Done at time 518.") {
+		b.t.Errorf("the page says %q", got)
+	}
+	b.click("#play") // begins anew
+	b.until("it plays again", position+" < 518")
+}
+
+func holdsWhilePaused(b *tab) {
+	b.press(" ")
+	b.until("it moves", position+" > 5")
+	b.press(" ")
+	before := value[float64](b, position)
+	b.until("the browser draws ten more times", `new Promise((done) => {
+		let n = 10;
+		const again = () => (n-- > 0 ? requestAnimationFrame(again) : done(true));
+		again();
+	})`)
+	if after := value[float64](b, position); after != before || value[bool](b, playing) {
+		b.t.Errorf("it pauses at %v and is at %v", before, after)
+	}
+}
+
+func scrubs(b *tab) {
+	for _, c := range []struct {
+		time float64
+		step int
+	}{{100, 2}, {300, 3}, {73.5, 1}, {518, 3}, {0, 1}} {
+		b.scrub(c.time)
+		b.at(c.step)
+		want := fmt.Sprintf("time %v of 518 time units", c.time)
+		if got := value[string](b, clock); got != want {
+			b.t.Errorf("the clock says %q, want %q", got, want)
+		}
+	}
+}
+
+func clicks(b *tab) {
+	b.click("#next")
+	b.at(2)
+	b.click("#next")
+	b.click("#previous")
+	b.at(2)
+	b.click("#steps a[href='#figure-3']")
+	b.at(3)
+	b.click("#figure-1 svg")
+	b.at(1)
+}
+
+func obeysKeys(b *tab) {
+	for _, c := range []struct {
+		key  string
+		step int
+		time float64
+	}{
+		{kb.ArrowRight, 2, 74}, {kb.ArrowRight, 3, 222}, {kb.ArrowRight, 3, 518}, {kb.ArrowRight, 3, 518},
+		{kb.ArrowLeft, 3, 222}, {kb.ArrowLeft, 2, 74}, {kb.Home, 1, 0}, {kb.ArrowLeft, 1, 0}, {kb.End, 3, 518},
+	} {
+		b.press(c.key)
+		b.at(c.step)
+		if got := value[float64](b, position); got != c.time {
+			b.t.Errorf("it is at %v, want %v", got, c.time)
+		}
+	}
+	value[any](b, `document.getElementById("scrub").focus()`)
+	b.press(kb.Home + kb.ArrowRight) // by steps there, too
+	b.at(2)
+}
+
+// leavesKeys checks that keys do there what they do everywhere.
+func leavesKeys(b *tab) {
+	value[any](b, `document.getElementById("next").focus()`)
+	b.press(" ") // presses the button
+	b.at(2)
+	value[any](b, `document.getElementById("speed").focus()`)
+	b.press(kb.End)
+	b.at(2)
+	if got := value[string](b, `document.getElementById("speed").value`); got != "4" {
+		b.t.Errorf("End in the choice of speeds chooses %s", got)
+	}
+	if got := value[string](b, `getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
+		b.t.Errorf("the outline of what has the focus is %s", got)
+	}
+}
+
+// showsCongestion looks at step 2, in which both messages want to cross the
+// link from 1 to 2. SPEC G3
+func showsCongestion(b *tab) {
+	b.press(kb.ArrowRight)
+	red := value[string](b, `getComputedStyle(document.querySelector(".key .congested")).stroke`)
+	for link, congested := range map[string]bool{"0→1": false, "1→2": true, "2→3": false} {
+		load := fmt.Sprintf(`document.querySelector(".frame.now [data-link='%s']")`, link)
+		if got := value[string](b, `getComputedStyle(`+load+`).stroke`); (got == red) != congested {
+			b.t.Errorf("link %s is %s, red is %s", link, got, red)
+		}
+		if !value[bool](b, load+".getBoundingClientRect().width > 10") {
+			b.t.Errorf("link %s cannot be seen", link)
+		}
+	}
+	if got := value[string](b, `Array.from(document.querySelectorAll(".frame.now .badge"), (e) => e.textContent.trim()).join()`); got != "2" {
+		b.t.Errorf("the loads in the figure are %q, want 2", got)
+	}
+	if got := value[string](b, `document.querySelector("#loads tbody tr.red").textContent`); got != "1→221" {
+		b.t.Errorf("the row in red is %q, want link 1→2, asked to carry 2, carrying 1", got)
+	}
+}
+
+// movesMessages looks at step 2: while 0→2 is on its way, 1→3 waits.
+func movesMessages(b *tab) {
+	spot := func(time float64) (at struct{ Moving, Waiting []float64 }) {
+		b.scrub(time)
+		at.Moving = value[[]float64](b, `Array.from(document.querySelectorAll("#dots .message:not(.waiting)"), (c) => Number(c.getAttribute("cx")))`)
+		at.Waiting = value[[]float64](b, `Array.from(document.querySelectorAll("#dots .message.waiting"), (c) => Number(c.getAttribute("cx")))`)
+		return at
+	}
+	early, late, next := spot(80), spot(140), spot(160)
+	if len(early.Moving) != 1 || len(late.Moving) != 1 || early.Moving[0] >= late.Moving[0] {
+		b.t.Errorf("0→2 is at %v, then at %v", early.Moving, late.Moving)
+	}
+	if len(early.Waiting) != 1 || !slices.Equal(early.Waiting, late.Waiting) {
+		b.t.Errorf("1→3 waits at %v, then at %v", early.Waiting, late.Waiting)
+	}
+	if len(next.Moving) != 1 || slices.Contains(next.Waiting, late.Waiting[0]) || next.Moving[0] < late.Waiting[0] {
+		b.t.Errorf("at 160 there move %v and wait %v, want 1→3 to move", next.Moving, next.Waiting)
+	}
+}
+
+func countsSteps(b *tab) {
+	b.press(kb.ArrowRight)
+	b.click("input[value=steps]")
+	b.at(2)
+	if got := value[string](b, clock); got != "step 2 of 3" {
+		b.t.Errorf("the clock says %q", got)
+	}
+	if got := value[int](b, `document.querySelectorAll("#dots .message:not(.waiting)").length`); got != 2 {
+		b.t.Errorf("%d messages move in step 2, want both", got)
+	}
+}
+
+// standsStill plays, and sees messages at the beginnings of steps alone.
+func standsStill(b *tab) {
+	value[any](b, `window.seen = new Set(); new MutationObserver(() => seen.add(document.getElementById("clock").textContent)).observe(document.getElementById("clock"), { childList: true }); document.getElementById("speed").value = "4"`)
+	b.press(" ")
+	b.until("it stops at the end", "!("+playing+") && "+position+" === 518")
+	got := value[[]string](b, `Array.from(seen)`)
+	want := []string{"time 0 of 518 time units", "time 74 of 518 time units", "time 222 of 518 time units", "time 518 of 518 time units"}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("it shows %q, want %q", got, want)
+	}
+}
+
+func isDark(b *tab) {
+	if got := value[string](b, `getComputedStyle(document.body).backgroundColor`); got != "rgb(20, 23, 29)" {
+		b.t.Errorf("the ground is %s", got)
+	}
+}
+
+func fits(b *tab) {
+	if got := value[int](b, `document.documentElement.scrollWidth`); got > 360 {
+		b.t.Errorf("the page is %d wide", got)
+	}
+	if small := value[[]string](b, `Array.from(document.querySelectorAll("button, select"), (e) => e.id).filter((id) => document.getElementById(id).getBoundingClientRect().height < 44)`); len(small) > 0 {
+		b.t.Errorf("too small for a finger: %q", small)
+	}
+}
+
+func standsWithoutScripts(b *tab) {
+	if got := value[string](b, headline); !strings.Contains(got, "Step 1 of 3: 0→1.") {
+		b.t.Errorf("the page says %q", got)
+	}
+	if value[bool](b, `document.getElementById("controls").checkVisibility() || document.getElementById("detail").checkVisibility()`) {
+		b.t.Error("there are controls that do nothing")
+	}
+	for _, figure := range []string{"#stage", "#figure-1 svg", "#figure-3 svg"} {
+		if !value[bool](b, fmt.Sprintf(`document.querySelector("%s").getBoundingClientRect().height > 30`, figure)) {
+			b.t.Errorf("%s cannot be seen", figure)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package draw_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/draw"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// played simulates an algorithm on a network, and records it.
+func played(t *testing.T, c sched.Collective, spec, network string, p, words int, m model.Model) draw.Scene {
+	t.Helper()
+	s, err := algo.New(c, spec, p, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, err := topo.Parse(network, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []sim.Part{{Schedule: s, Words: words}}
+	r, err := sim.Run(sim.Config{Topology: on, Model: m, Record: true}, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return draw.Scene{Title: "A page of " + spec, Parts: parts, Result: r}
+}
+
+// nearestFirst congests the middle of a linear array. SPEC G3
+func nearestFirst(t *testing.T) draw.Scene {
+	return played(t, sched.Bcast, "binomial,order=ascending", "linear", 8, 64, model.Default())
+}
+
+func page(t *testing.T, s draw.Scene) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := draw.Page(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestTheSameSceneMakesTheSamePage(t *testing.T) {
+	first := page(t, nearestFirst(t))
+	for range 3 {
+		if page(t, nearestFirst(t)) != first {
+			t.Error("two pages of one scene differ")
+		}
+	}
+}
+
+func TestAPageLoadsNothing(t *testing.T) {
+	text := page(t, nearestFirst(t))
+	for _, load := range []string{`https?://`, `\bsrc=`, `<link`, `@import`, `url\(`, `\bstyle=`, `\bon[a-z]+=`} {
+		if found := regexp.MustCompile(load).FindString(text); found != "" {
+			t.Errorf("the page has %q", found)
+		}
+	}
+	if !strings.Contains(text, "default-src &#39;none&#39;;") || strings.Contains(text, "unsafe") {
+		t.Error("the page's policy lets pass what it does not need")
+	}
+}
+
+func TestNoTitleBreaksOutOfAPage(t *testing.T) {
+	s := nearestFirst(t)
+	calm := strings.Count(page(t, s), "<script")
+	s.Title = "</title></script><script>alert(1)</script><!-- \u2028 \" ' `"
+	s.Parts[0].Schedule.Algorithm = s.Title
+	text := page(t, s)
+	if got := strings.Count(text, "<script"); got != calm {
+		t.Errorf("%d scripts, want %d", got, calm)
+	}
+	film(t, text)
+}
+
+// film returns what the page's script reads.
+func film(t *testing.T, page string) (f struct {
+	Steps []struct {
+		First, Last int
+		Loads       []struct{ Link, Messages int }
+	}
+	Messages []struct {
+		From, To   int
+		Start, End float64
+		Route      []int
+	}
+	Links []string
+}) {
+	t.Helper()
+	_, data, _ := strings.Cut(page, `type="application/json">`)
+	data, _, _ = strings.Cut(data, "</script>")
+	if err := json.Unmarshal([]byte(data), &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestAPageShowsTheLoadsThatTheSimulationFound(t *testing.T) {
+	for _, c := range []struct {
+		collective sched.Collective
+		spec       string
+		network    string
+		p          int
+	}{
+		{sched.Bcast, "binomial,order=ascending", "linear", 8},
+		{sched.Bcast, "binomial", "mesh:3x5", 15},
+		{sched.AllReduce, "recursive-doubling", "torus:3x4", 12},
+		{sched.AllToAll, "pairwise", "hypercube", 16},
+		{sched.Scatter, "binomial", "tree", 8},
+		{sched.AllGather, "ring", "star", 7},
+		{sched.Barrier, "dissemination", "fattree:k=4", 16},
+		{sched.AllReduce, "ring", "dragonfly:2,1,1", 6},
+	} {
+		s := played(t, c.collective, c.spec, c.network, c.p, 48, model.Default())
+		f := film(t, page(t, s))
+		r := s.Result
+		if len(f.Steps) != r.Steps || len(f.Messages) != r.Messages {
+			t.Fatalf("%s on %s: %d steps and %d messages, want %d and %d", c.spec, c.network, len(f.Steps), len(f.Messages), r.Steps, r.Messages)
+		}
+		for i, step := range r.PerStep {
+			most, congested := 0, 0
+			for _, l := range f.Steps[i].Loads {
+				most = max(most, l.Messages)
+				if l.Messages > 1 {
+					congested++
+				}
+			}
+			if len(f.Steps[i].Loads) != step.LinksInUse || most != step.MaxLinkLoad || congested != len(step.Congested) || f.Steps[i].Last-f.Steps[i].First != step.Messages {
+				t.Errorf("%s on %s, step %d: the page has %+v, the simulation %+v", c.spec, c.network, i+1, f.Steps[i], step)
+			}
+		}
+	}
+}
+
+func TestAPageNamesTheCriticalPathAndTheCongestedLinks(t *testing.T) {
+	text := page(t, nearestFirst(t))
+	for _, want := range []string{"link 1→2", "1→2 (2)", "3→4 (4)", "Step 2 of 3: 0→2, 1→3. Congested links"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
+func TestAPageOfOneRankHasNothingToPlay(t *testing.T) {
+	text := page(t, played(t, sched.Bcast, "binomial", "linear", 1, 5, model.Default()))
+	if !strings.Contains(text, "nothing to send") {
+		t.Error("the page does not say that there is nothing to send")
+	}
+}
+
+func TestWhatNobodyCanLookAtIsRefused(t *testing.T) {
+	unrecorded := nearestFirst(t)
+	unrecorded.Result.Log = nil
+	for _, c := range []struct {
+		scene draw.Scene
+		want  string
+	}{
+		{unrecorded, "without its log: want one made with Record"},
+		{draw.Scene{}, "without its log: want one made with Record"},
+		{played(t, sched.Bcast, "binomial", "hypercube", 1024, 5, model.Default()), "want at most"},
+		{played(t, sched.AllGather, "ring", "full", 64, 5, model.Default()), ""},
+		{played(t, sched.AllToAll, "ecube", "hypercube", 32, 5, model.Default()), ""},
+		{played(t, sched.AllReduce, "ring", "ring", 64, 64, model.Default()), "8064 messages: want at most"},
+	} {
+		var b bytes.Buffer
+		err := draw.Page(&b, c.scene)
+		switch {
+		case c.want == "" && err != nil:
+			t.Error(err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("error %v, want one line with %q", err, c.want)
+		case c.want != "" && b.Len() > 0:
+			t.Errorf("%d bytes of a page that is refused", b.Len())
+		}
+	}
+}
