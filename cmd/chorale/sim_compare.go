@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"strings"
 
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sim"
@@ -62,6 +63,7 @@ func (e *scenario) differs(r *sim.Result) []string {
 		{c.StoreAndForward && c.Topology.Diameter() > 1, "the formula is for cut-through"},
 		{c.Sync, "the formula lets every rank begin a step when it can"},
 		{e.uneven(), "the formula expects equal pieces"},
+		{strings.ContainsAny(e.formula.text, "≤≈"), "the formula is approximate"},
 	} {
 		if reason.holds {
 			reasons = append(reasons, reason.words)

@@ -151,7 +151,7 @@ func (s *simTables) total() {
 func (s *simTables) compared() {
 	e, b := s.e, s.e.bounds(s.r)
 	s.row("COMPARED WITH", "TIME", "RATIO", "WHAT IT IS")
-	s.row("", units, "simulated/this", "")
+	s.row("", units, "simulated/this", "α = ts, β = tw, γ = top")
 	if f := e.formula; f != nil {
 		y := e.against(s.r, f.cost)
 		text := strings.Split(f.text, "; ")
@@ -159,7 +159,7 @@ func (s *simTables) compared() {
 		for _, more := range text[1:] {
 			s.row("", "", "", more)
 		}
-		s.row("", "", "", fmt.Sprintf("α = ts, β = tw, γ = top, n = %s", plural(f.words, "word")))
+		s.row("", "", "", "n = "+plural(f.words, "word"))
 		for _, why := range e.differs(s.r) {
 			s.row("", "", "", "but "+why)
 		}
@@ -213,7 +213,7 @@ func (s *simTables) ranks() {
 
 func (s *simTables) path() {
 	s.row("CRITICAL PATH", "STEP", "WORDS", "HOPS", "READY", "WAITED", "START", "END", "AFTERWARDS", "WAITED FOR")
-	s.row("", "", "", "links", units, units, units, units, units, "")
+	s.row("", "", "", "links", units, units, units, units, units, "a link, or a rank")
 	s.rows(len(s.r.Path), func(i int) {
 		l := s.r.Path[i]
 		s.row(fmt.Sprintf("%d→%d", l.From, l.To), l.Step+1, l.Words, l.Hops, l.Ready, l.Waited, l.Start, l.End, l.After, cmp.Or(l.For, "-"))

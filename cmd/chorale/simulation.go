@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 
@@ -120,33 +122,50 @@ type formula struct {
 }
 
 // scenario makes what the flags and the argument, OP or FILE, ask for. Its
-// errors are ready to be returned by a verb.
+// errors are ready to be returned by a verb: a schedule that is wrong is not a
+// wrong call.
 func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error) {
 	e := &scenario{root: s.root, p: int(s.p), m: int(s.words), placement: s.placement}
-	var err error
-	switch c, file, unknown := collectiveOrFile(arg); {
-	case arg == matvec:
-		err = s.matvec(cmd, e)
-	case unknown != nil:
-		return nil, unknown
-	case file != nil:
-		if err := noneOf(cmd, "ranks", "algorithm", "root"); err != nil {
-			return nil, err
-		}
-		if err := file.Check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", arg, err)
-		}
-		err = s.play(cmd, e, file)
-	default:
-		err = s.collective(cmd, e, c)
-	}
+	err := s.compose(cmd, e, arg)
 	if err == nil {
 		err = s.network(e)
 	}
-	if err != nil {
-		return nil, callError{err}
+	var fault *sched.Fault
+	if err != nil && !errors.As(err, &fault) {
+		err = callError{err}
 	}
-	return e, nil
+	return e, err
+}
+
+// compose says what is played.
+func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error {
+	switch {
+	case s.p > mostRanks:
+		return fmt.Errorf("-n %d: want %d ranks or fewer", s.p, mostRanks)
+	case arg == matvec:
+		return s.matvec(cmd, e)
+	}
+	c, file, err := collectiveOrFile(arg)
+	switch {
+	case err != nil && !exists(arg):
+		return fmt.Errorf("%w, or matvec", err)
+	case err != nil:
+		return err
+	case file == nil:
+		return s.collective(cmd, e, c)
+	}
+	if err := noneOf(cmd, "ranks", "algorithm", "root"); err != nil {
+		return err
+	}
+	if err := file.Check(); err != nil {
+		return fmt.Errorf("%s: %w", arg, err)
+	}
+	return s.play(cmd, e, file)
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // collective is a scenario of one call.
