@@ -57,7 +57,7 @@ func NewGraph(name string, p int, switches []string, links [][2]int) (*Graph, er
 
 // add puts links into an empty graph. Its errors go on from the graph's name.
 func (g *Graph) add(links [][2]int) error {
-	n, p := g.vertices(), g.Processors()
+	n := g.vertices()
 	names := make(map[string]bool, len(g.switches))
 	for _, s := range g.switches {
 		if !isSwitch(s) || names[s] {
@@ -66,14 +66,10 @@ func (g *Graph) add(links [][2]int) error {
 		names[s] = true
 	}
 	directed := make([][2]int, 0, 2*len(links))
-	count := min(p, 1) // of the processors, by the highest that is linked
 	for _, l := range links {
 		for _, v := range l {
 			if v < 0 || v >= n {
 				return fmt.Errorf(": there is no vertex %d: want 0 to %d", v, n-1)
-			}
-			if v < p {
-				count = max(count, v+1)
 			}
 		}
 		if l[0] == l[1] {
@@ -81,10 +77,7 @@ func (g *Graph) add(links [][2]int) error {
 		}
 		directed = append(directed, l, [2]int{l[1], l[0]})
 	}
-	switch {
-	case count < p:
-		return fmt.Errorf(" has %d processors: want %d, one for each rank", count, p)
-	case len(links) < n-1:
+	if len(links) < n-1 {
 		return fmt.Errorf(" has %d links: want %d or more, to connect %d vertices", len(links), n-1, n)
 	}
 	slices.SortFunc(directed, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
@@ -116,7 +109,7 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
 	}
-	list := listing{p: p, vertices: map[string]int{}, line: map[[2]int]int{}}
+	list := listing{p: p, processors: 1, vertices: map[string]int{}, line: map[[2]int]int{}}
 	in := bufio.NewScanner(r)
 	n := 1
 	for ; in.Scan(); n++ {
@@ -132,16 +125,20 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	if err := in.Err(); err != nil {
 		return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 	}
+	if list.processors < p {
+		return nil, fmt.Errorf("%s has %d processors: want %d, one for each rank", name, list.processors, p)
+	}
 	return NewGraph(name, p, list.switches, list.links)
 }
 
 // A listing is what has been read of a list of links.
 type listing struct {
-	p        int
-	switches []string
-	vertices map[string]int // of the switches
-	links    [][2]int
-	line     map[[2]int]int // where a link stands
+	p          int // how many processors there should be
+	processors int // how many there are, by the highest
+	switches   []string
+	vertices   map[string]int // of the switches
+	links      [][2]int
+	line       map[[2]int]int // where a link stands
 }
 
 // add reads line n.
@@ -183,6 +180,7 @@ func (s *listing) vertex(word string) (int, error) {
 	if err != nil || int(v) >= s.p {
 		return 0, fmt.Errorf("found %q, want a processor from 0 to %d, or a switch's name", word, s.p-1)
 	}
+	s.processors = max(s.processors, int(v)+1)
 	return int(v), nil
 }
 

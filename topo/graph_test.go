@@ -90,6 +90,7 @@ func TestLinksThatCannotBeAreRefused(t *testing.T) {
 		{0, nil, nil, "net of 0 processors: want 1 or more"},
 		{2, nil, [][2]int{{0, -1}}, "net: there is no vertex -1: want 0 to 1"},
 		{2, []string{"s"}, [][2]int{{0, 3}}, "net: there is no vertex 3: want 0 to 2"},
+		{3, nil, [][2]int{{0, 1}}, "net has 1 links: want 2 or more, to connect 3 vertices"},
 		{2, nil, [][2]int{{0, 1}, {1, 0}}, "net: 0 and 1 are linked twice"},
 		{2, []string{"s"}, [][2]int{{0, 1}, {1, 2}, {2, 1}}, "net: 1 and s are linked twice"},
 		{2, nil, [][2]int{{0, 1}, {1, 1}}, "net: 1 is linked to itself: want two vertices"},
