@@ -1,0 +1,171 @@
+package draw
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// A timed case is a scene whose timeline is looked at.
+type timed struct {
+	name     string
+	op       sched.Collective
+	spec     string
+	p, m     int
+	topology string
+	config   sim.Config // but for the topology and Record
+}
+
+var grama = model.Model{Ts: 10, Tw: 1}
+
+var timedCases = []timed{
+	{"one-rank", sched.Bcast, "binomial", 1, 8, "ring", sim.Config{Model: grama}},
+	{"bcast-nearest-first", sched.Bcast, "binomial,order=ascending", 8, 8, "linear", sim.Config{Model: grama}},
+	{"bcast-shared", sched.Bcast, "binomial,order=ascending", 8, 8, "linear", sim.Config{Model: grama, Share: true}},
+	{"butterfly-7", sched.AllReduce, "butterfly", 7, 4, "full", sim.Config{Model: model.Model{Ts: 10, Tw: 1, Top: 0.5}}},
+	{"halving", sched.AllReduce, "recursive-halving", 8, 16, "hypercube", sim.Config{Model: model.Model{Ts: 10, Tw: 1, Top: 1. / 3}}},
+	{"direct", sched.AllReduce, "direct", 5, 9, "star", sim.Config{Model: model.Model{Ts: 10, Tw: 1, Th: 2, Top: 0.1}}},
+	{"scatter-all-ports", sched.Scatter, "rotated", 8, 12, "hypercube", sim.Config{Model: grama, AllPort: true}},
+	{"alltoall-linear", sched.AllToAll, "linear", 5, 3, "linear", sim.Config{Model: grama}},
+	{"gather-33", sched.Gather, "binomial", 33, 2, "full", sim.Config{Model: grama}},
+	{"forwarded", sched.AllGather, "ring", 6, 5, "mesh:2x3", sim.Config{Model: grama, StoreAndForward: true}},
+	{"free", sched.Bcast, "binomial", 4, 8, "full", sim.Config{}},
+	{"brief", sched.AllReduce, "ring", 3, 7, "ring", sim.Config{Model: model.Model{Ts: 2e-6, Tw: 1e-9, Top: 1e-10}}},
+}
+
+func (c timed) scene(t *testing.T) Scene {
+	t.Helper()
+	s, err := algo.New(c.op, c.spec, c.p, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.config.Topology, err = topo.Parse(c.topology, c.p); err != nil {
+		t.Fatal(err)
+	}
+	c.config.Record = true
+	parts := []sim.Part{{Schedule: s, Words: c.m}}
+	r, err := sim.Run(c.config, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Scene{Title: fmt.Sprintf("%v, %s, %d ranks on %s", c.op, c.spec, c.p, c.topology), Parts: parts, Result: r}
+}
+
+func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
+	for _, c := range timedCases {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.scene(t)
+			var b bytes.Buffer
+			if err := SpaceTime(&b, s); err != nil {
+				t.Fatal(err)
+			}
+			text := b.String()
+			wellFormed(t, text)
+			messages := len(s.Result.Log)
+			for what, want := range map[string]int{": sent from": messages, ": received from": messages, "<circle ": arrowsIn(s)} {
+				if got := strings.Count(text, what); got != want {
+					t.Errorf("%q stands there %d times: want %d", what, got, want)
+				}
+			}
+			var again bytes.Buffer
+			if err := SpaceTime(&again, s); err != nil || again.String() != text {
+				t.Errorf("the second time it is another figure (%v)", err)
+			}
+		})
+	}
+}
+
+// arrowsIn counts the messages that are not over at once, and so lead
+// somewhere. Between ranks there is always a way to go.
+func arrowsIn(s Scene) int { return len(s.Result.Log) }
+
+func TestSpaceTimeLooksAsItDid(t *testing.T) {
+	for _, c := range timedCases {
+		switch c.name {
+		case "bcast-nearest-first", "butterfly-7", "scatter-all-ports":
+			var b bytes.Buffer
+			if err := SpaceTime(&b, c.scene(t)); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "spacetime-"+c.name+".svg", b.Bytes())
+		}
+	}
+}
+
+func TestSpaceTimeSaysInWordsWhatItShows(t *testing.T) {
+	for _, c := range timedCases {
+		if c.name != "bcast-nearest-first" {
+			continue
+		}
+		var b bytes.Buffer
+		if err := SpaceTime(&b, c.scene(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"8 ranks", "from 0 to 126 in the unit of ts", "Step 1: 0→1 from 0 to 18.",
+			"1→3 from 36 to 54, after waiting since 18", "The critical path: 0→1, 0→2, 1→3 (waits for link 1→2)",
+		} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("it does not say %q", want)
+			}
+		}
+	}
+}
+
+func TestSpaceTimeRefusesWhatNobodyCanRead(t *testing.T) {
+	for _, c := range []timed{
+		{"ranks", sched.Bcast, "binomial", 65, 8, "full", sim.Config{Model: grama}},
+		{"messages", sched.AllGather, "ring", 34, 8, "ring", sim.Config{Model: grama}},
+	} {
+		var b bytes.Buffer
+		err := SpaceTime(&b, c.scene(t))
+		if err == nil || !strings.Contains(err.Error(), "want at most 1024 among 64") || b.Len() > 0 {
+			t.Errorf("%s: %d bytes and error %v", c.name, b.Len(), err)
+		}
+	}
+}
+
+// What a rank combines follows the messages of a step, and takes in all as long
+// as the simulation says.
+func TestRanksCombineAfterWhatHasCome(t *testing.T) {
+	for _, c := range timedCases {
+		s := c.scene(t)
+		for rank, all := range combining(s) {
+			sum, last := 0.0, 0.0
+			for _, b := range all {
+				sum += b.end - b.start
+				if b.start < last {
+					t.Errorf("%s: rank %d combines twice at %v", c.name, rank, b.start)
+				}
+				last = b.end
+			}
+			if got, want := shortNumber(sum), shortNumber(s.Result.PerRank[rank].Combining); got != want {
+				t.Errorf("%s: rank %d combines for %s: want %s", c.name, rank, got, want)
+			}
+			if last > s.Result.PerRank[rank].End*(1+1e-12) {
+				t.Errorf("%s: rank %d combines until %v, after its end %v", c.name, rank, last, s.Result.PerRank[rank].End)
+			}
+		}
+	}
+}
+
+func TestNothingOverlapsOnALane(t *testing.T) {
+	for _, c := range timedCases {
+		for rank, l := range newLanes(c.scene(t)) {
+			for _, lane := range append(l.out, l.in...) {
+				for i := 1; i < len(lane); i++ {
+					if before, b := lane[i-1], lane[i]; b.start < before.end {
+						t.Errorf("%s: rank %d: %+v overlaps %+v", c.name, rank, b, before)
+					}
+				}
+			}
+		}
+	}
+}
