@@ -29,6 +29,7 @@ var rooms = map[string][]string{
 	"launch":                    {"transport", "transport/inproc", "transport/tcp"},
 	"":                          {"algo", "exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
 	"bench":                     {"", "sched"},
+	"compare":                   {"bench", "launch"},
 	"cmd/chorale":               {"", "algo", "bench", "draw", "launch", "model", "sched", "sim", "topo"},
 	"examples":                  {}, // tests alone
 	"examples/balance":          {""},

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strings"
+)
+
+// What the chart is made of, in pixels.
+const (
+	margin      = 16
+	nameWidth   = 110
+	boxWidth    = 42
+	boxHeight   = 20
+	titleHeight = 62
+)
+
+// chart draws every ratio as a box, below each other for collectives and beside
+// each other for ranks and sizes: the greener the faster we are, the redder the
+// slower.
+func (r *report) chart() string {
+	var body strings.Builder
+	y, width := margin, 0
+	for _, c := range r.Results {
+		height, right := c.draw(&body, y)
+		y, width = y+height+margin, max(width, right)
+	}
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" font-family="sans-serif" font-size="11" role="img">
+<title>How many times as long the best peer takes</title>
+<rect width="100%%" height="100%%" fill="white"/>
+%s</svg>
+`, width+margin, y, body.String())
+}
+
+// draw draws one comparison from y downwards, and returns how high it is and
+// where it ends at the right.
+func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
+	// A column is a number of ranks and a size; a barrier stands in the first of
+	// its number of ranks.
+	var (
+		lines, ranks = c.lines()
+		sizes        []int
+		names        []string
+		column       = map[int]int{}
+		row          = map[string]int{}
+	)
+	for _, l := range lines {
+		if _, ok := column[l.bytes]; !ok && l.bytes > 0 {
+			column[l.bytes] = len(sizes)
+			sizes = append(sizes, l.bytes)
+		}
+		if _, ok := row[l.collective]; !ok {
+			row[l.collective] = len(names)
+			names = append(names, l.collective)
+		}
+	}
+	group := max(1, len(sizes))*boxWidth + margin
+	left := margin + nameWidth
+	label := func(x, y int, anchor, style, text string) {
+		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(text))
+	}
+	label(margin, y+14, "start", `font-size="14" font-weight="bold"`, c.title())
+	label(margin, y+30, "start", `fill="#555"`, fmt.Sprintf("times as long as ours: median %s, least %s", digits(c.Median), digits(c.Minimum)))
+	for i, n := range ranks {
+		label(left+i*group, y+46, "start", "", plural(n, "rank"))
+		for j, size := range sizes {
+			label(left+i*group+j*boxWidth+boxWidth/2, y+58, "middle", `fill="#555"`, short(size))
+		}
+	}
+	for i, name := range names {
+		label(left-8, y+titleHeight+i*boxHeight+14, "end", "", name)
+	}
+	for _, l := range lines {
+		for i, n := range ranks {
+			x, ok := l.byRanks[n]
+			if !ok {
+				continue
+			}
+			px, py := left+i*group+column[l.bytes]*boxWidth, y+titleHeight+row[l.collective]*boxHeight
+			fill, ink := hue(x.Ratio)
+			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s</title></rect>`+"\n",
+				px, py, boxWidth-1, boxHeight-1, fill,
+				html.EscapeString(fmt.Sprintf("%s, %s bytes, n=%d: %s takes %s µs, ours (%s) %s µs",
+					l.collective, short(l.bytes), n, x.Peers[0].How, digits(x.Peers[0].Time), x.Ours.How, digits(x.Ours.Time))))
+			label(px+boxWidth/2, py+14, "middle", fmt.Sprintf(`fill="%s"`, ink), digits(x.Ratio))
+		}
+	}
+	return titleHeight + len(names)*boxHeight, left + len(ranks)*group
+}
+
+// hue returns the colour of a ratio, and one that can be read on it. The colour
+// is full from a factor of four on.
+func hue(ratio float64) (fill, ink string) {
+	strength := math.Min(1, math.Abs(math.Log2(ratio))/2)
+	mix := func(full int) int { return 245 - int(strength*float64(245-full)) }
+	fill = fmt.Sprintf("#%02x%02x%02x", mix(0x1a), mix(0x7f), mix(0x4b))
+	if ratio < 1 {
+		fill = fmt.Sprintf("#%02x%02x%02x", mix(0xb9), mix(0x2b), mix(0x27))
+	}
+	if strength > 0.6 {
+		return fill, "white"
+	}
+	return fill, "black"
+}

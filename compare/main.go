@@ -1,0 +1,130 @@
+// Command compare measures chorale side by side with Open MPI and MPICH on this
+// machine, and says how much faster it is. make compare runs it; its result is
+// docs/performance.md.
+//
+// Both sides run the loop of package bench: theirs is in mpi/mpi.c. They take
+// turns, for several rounds, so that whatever slows the machine down for a while
+// slows down both.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/chorale-go/chorale/launch"
+)
+
+func main() {
+	var s settings
+	if err := s.parse(os.Args[1:]); errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	} else if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// settings is what to measure, and how long.
+type settings struct {
+	args       []string // as they were given
+	ops        []string
+	ranks      []int
+	sizes      []int
+	transports []string // ours
+	rounds     int
+	rowTime    time.Duration // for the samples of one row
+	limit      time.Duration // for all
+	runLimit   time.Duration // for one program of a peer
+	write      bool          // the files in docs
+}
+
+func (s *settings) parse(args []string) (err error) {
+	var (
+		flags      = flag.NewFlagSet("compare", flag.ContinueOnError)
+		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives")
+		ranks      = flags.String("n", "2,4,8", "the numbers of ranks")
+		sizes      = flags.String("sizes", "8,1024,65536,1048576,4194304", "bytes of one rank's message")
+		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are left out")
+		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
+	)
+	flags.IntVar(&s.rounds, "rounds", 4, "how often each side has its turn")
+	flags.DurationVar(&s.rowTime, "time", 60*time.Millisecond, "for the samples of one row")
+	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would not end within this time")
+	flags.DurationVar(&s.runLimit, "run-limit", 40*time.Second, "for one run of a peer; one that takes longer is not run again with as many ranks")
+	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")
+	s.args = args
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *short {
+		*ranks, *sizes, s.rounds, s.rowTime, s.runLimit = "2,4", "8,65536", 1, 10*time.Millisecond, 8*time.Second
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is not a flag: see --help", flags.Arg(0))
+	}
+	if s.rounds < 1 {
+		return fmt.Errorf("%d rounds: want 1 or more", s.rounds)
+	}
+	s.ops = strings.Split(*ops, ",")
+	for _, t := range strings.Split(*transports, ",") {
+		if slices.Contains(launch.Transports, t) && t != "auto" {
+			s.transports = append(s.transports, t)
+		}
+	}
+	if s.transports == nil {
+		return fmt.Errorf("transports %s: want some of %s", *transports, strings.Join(launch.Transports, ", "))
+	}
+	if s.ranks, err = numbers(*ranks); err != nil {
+		return err
+	}
+	s.sizes, err = numbers(*sizes)
+	return err
+}
+
+func numbers(list string) (all []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q: want numbers, 1 or more, as in 2,4,8", list)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// run measures and reports.
+func run(ctx context.Context, s settings) error {
+	dir, err := os.MkdirTemp("", "compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sides, err := build(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	m, err := measure(ctx, s, sides)
+	if err != nil {
+		return err
+	}
+	r := newReport(s, m, began)
+	if err := r.text(os.Stdout); err != nil || !s.write {
+		return err
+	}
+	return r.write("docs")
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/chorale-go/chorale/bench"
+)
+
+// A cell is what both sides measure. Ours and theirs differ in transport.
+type cell struct {
+	collective string
+	root       string // eachRoot; or the root of every call
+	ranks      int
+	bytes      int
+}
+
+const (
+	eachRoot = "-1" // the root goes round
+	oneRoot  = "0"
+)
+
+// rooted are the collectives in which one root for all calls makes a difference.
+var rooted = []string{"bcast", "reduce", "scatter", "gather"}
+
+// A figure is what one way of doing a cell took, in microseconds: the median of
+// each round.
+type figure struct {
+	name   string // as in "MPICH MPI_Bcast", or our algorithm
+	rounds []float64
+}
+
+// best is the round that was disturbed least.
+func (f figure) best() float64 { return slices.Min(f.rounds) }
+
+// measurements are all figures, of each side.
+type measurements struct {
+	sides   []side
+	figures map[string]map[cell][]figure // by side
+	order   []cell                       // as measured first
+	rounds  int
+}
+
+// measure lets the sides take turns.
+func measure(ctx context.Context, s settings, sides []side) (*measurements, error) {
+	m := &measurements{sides: sides, figures: map[string]map[cell][]figure{}}
+	slow := map[string]bool{} // runs that have taken too long
+	began := time.Now()
+	for m.rounds < s.rounds {
+		if spent := time.Since(began); m.rounds > 0 && spent+spent/time.Duration(m.rounds) > s.limit {
+			fmt.Fprintf(os.Stderr, "%d of %d rounds fit into %v\n", m.rounds, s.rounds, s.limit)
+			break
+		}
+		for _, ranks := range s.ranks {
+			for _, root := range []string{eachRoot, oneRoot} {
+				ops := s.ops
+				if root == oneRoot {
+					ops = both(ops, rooted)
+				}
+				if len(ops) == 0 {
+					continue
+				}
+				for _, side := range sides {
+					run := fmt.Sprint(side, ranks, root)
+					if slow[run] {
+						continue
+					}
+					fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s: %v\n", m.rounds+1, s.rounds, ranks, rootName(root), side)
+					rows, err := side.measure(ctx, s, ops, ranks, root)
+					if err != nil && (side.ours() || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+						return nil, err
+					}
+					slow[run] = err != nil
+					m.take(side, root, rows)
+				}
+			}
+		}
+		m.rounds++
+	}
+	return m, nil
+}
+
+func rootName(root string) string {
+	if root == eachRoot {
+		return "each"
+	}
+	return root
+}
+
+// both returns the words that are in both lists.
+func both(a, b []string) (words []string) {
+	for _, word := range a {
+		if slices.Contains(b, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// take files rows.
+func (m *measurements) take(s side, root string, rows []bench.Row) {
+	byCell := m.figures[s.String()]
+	if byCell == nil {
+		byCell = map[cell][]figure{}
+		m.figures[s.String()] = byCell
+	}
+	for _, r := range rows {
+		c := cell{r.Collective, root, r.Ranks, r.Bytes}
+		if !slices.Contains(m.order, c) {
+			m.order = append(m.order, c)
+		}
+		i := slices.IndexFunc(byCell[c], func(f figure) bool { return f.name == r.Algorithm })
+		if i < 0 {
+			i = len(byCell[c])
+			byCell[c] = append(byCell[c], figure{name: r.Algorithm})
+		}
+		byCell[c][i].rounds = append(byCell[c][i].rounds, r.Median)
+	}
+}
+
+// measure runs a side's program and returns its rows: those that it has printed
+// when it takes too long, together with context.DeadlineExceeded.
+func (s side) measure(ctx context.Context, set settings, ops []string, ranks int, root string) ([]bench.Row, error) {
+	limited, cancel := context.WithCancel(ctx)
+	if !s.ours() {
+		limited, cancel = context.WithTimeout(ctx, set.runLimit)
+	}
+	defer cancel()
+	cmd := s.command(limited, set, ops, ranks, root)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its ranks
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	if limited.Err() != nil {
+		err = limited.Err()
+	} else if err != nil {
+		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, ranks, err, complaints.Bytes())
+	}
+	rows, bad := decode(&out)
+	if bad != nil && err == nil {
+		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, ranks, bad)
+	}
+	return rows, err
+}
+
+// decode reads what either side prints: rows, or objects that hold rows.
+func decode(r io.Reader) (rows []bench.Row, err error) {
+	for d := json.NewDecoder(r); ; {
+		var v struct {
+			bench.Row
+			Rows []bench.Row `json:"rows"`
+		}
+		if err := d.Decode(&v); err == io.EOF {
+			return rows, nil
+		} else if err != nil {
+			return rows, err
+		}
+		if v.Rows != nil {
+			rows = append(rows, v.Rows...)
+		} else {
+			rows = append(rows, v.Row)
+		}
+	}
+}

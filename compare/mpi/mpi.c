@@ -1,0 +1,212 @@
+/* Measures MPI's collectives with the loop of package bench: see its comment
+ * for what a sample is, when samples are enough, and what the buffers are. What
+ * follows has the same parts under the same names, and prints the same rows.
+ *
+ * usage: mpi NAME TRANSPORT ROOT MILLISECONDS SIZE,... COLLECTIVE,...
+ *
+ * NAME and TRANSPORT are for the rows. ROOT -1 goes round. Rank 0 prints each row as a line of JSON
+ * as soon as it has it. */
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROUND = 5, LEAST_SAMPLES = 20, MOST_SAMPLES = 1000, MOST_CALLS = 1 << 20, MOST_ROOTS = 64, PAGE = 4096 };
+static const double batch_time = 1000; /* µs */
+static const double precision = 0.01;
+
+static int rank, size;
+static char *in, *out; /* of all cells */
+
+static int root, turns; /* the root goes round so many ranks */
+
+static int next_root(void) {
+	int now = root;
+	if (turns > 1)
+		root = (root + 1) % turns;
+	return now;
+}
+
+/* A call of so many bytes. */
+typedef void call(int bytes);
+
+static void do_bcast(int n) { MPI_Bcast(out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
+static void do_reduce(int n) { MPI_Reduce(in, out, n / 4, MPI_FLOAT, MPI_SUM, next_root(), MPI_COMM_WORLD); }
+static void do_scatter(int n) { MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
+static void do_gather(int n) { MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
+static void do_allgather(int n) { MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD); }
+static void do_allreduce(int n) { MPI_Allreduce(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void do_alltoall(int n) { MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD); }
+static void do_scan(int n) { MPI_Scan(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void do_exscan(int n) { MPI_Exscan(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void do_barrier(int n) { (void)n; MPI_Barrier(MPI_COMM_WORLD); }
+
+static void do_reduce_scatter_block(int n) {
+	MPI_Reduce_scatter_block(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* The same by the call that takes a length for each rank. */
+static int *counts;
+static void do_reduce_scatter(int n) {
+	for (int i = 0; i < size; i++)
+		counts[i] = n / 4;
+	MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void do_shift(int n) {
+	MPI_Sendrecv(in, n, MPI_BYTE, (rank + 1) % size, 0, out, n, MPI_BYTE, (rank + size - 1) % size, 0,
+		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static const struct {
+	const char *collective, *function;
+	call *run;
+} calls[] = {
+	{"bcast", "MPI_Bcast", do_bcast},
+	{"reduce", "MPI_Reduce", do_reduce},
+	{"scatter", "MPI_Scatter", do_scatter},
+	{"gather", "MPI_Gather", do_gather},
+	{"allgather", "MPI_Allgather", do_allgather},
+	{"reduce-scatter", "MPI_Reduce_scatter_block", do_reduce_scatter_block},
+	{"reduce-scatter", "MPI_Reduce_scatter", do_reduce_scatter},
+	{"allreduce", "MPI_Allreduce", do_allreduce},
+	{"alltoall", "MPI_Alltoall", do_alltoall},
+	{"scan", "MPI_Scan", do_scan},
+	{"exscan", "MPI_Exscan", do_exscan},
+	{"barrier", "MPI_Barrier", do_barrier},
+	{"shift", "MPI_Sendrecv", do_shift},
+};
+
+static double now(void) { /* µs */
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
+}
+
+static double batch(call *run, int bytes, int n) {
+	MPI_Barrier(MPI_COMM_WORLD);
+	double begin = now();
+	for (int i = 0; i < n; i++)
+		run(bytes);
+	return now() - begin;
+}
+
+static double mine[ROUND + 1], slowest[ROUND + 1];
+
+/* Runs batches, leaves the time of each on the slowest rank in slowest, and
+ * returns the time since start. */
+static double do_round(call *run, int bytes, int n, int batches, double start) {
+	for (int i = 0; i < batches; i++)
+		mine[i] = batch(run, bytes, n);
+	mine[ROUND] = now() - start;
+	MPI_Allreduce(mine, slowest, ROUND + 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return slowest[ROUND];
+}
+
+/* Returns how many calls make a batch. */
+static int warm_up(call *run, int bytes) {
+	for (int n = 1;; n *= 2) {
+		do_round(run, bytes, n, 3, now());
+		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) >= batch_time || n == MOST_CALLS)
+			return n;
+	}
+}
+
+static double samples[MOST_SAMPLES];
+
+static int ascending(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double middle(const double *s, int n) { return (s[(n - 1) / 2] + s[n / 2]) / 2; }
+
+/* Tells whether the median is near the true one, and leaves samples sorted. */
+static int stable(int n) {
+	qsort(samples, n, sizeof *samples, ascending);
+	if (n < LEAST_SAMPLES)
+		return 0;
+	double away = 0.98 * sqrt(n), m = middle(samples, n);
+	double lo = samples[(int)(n / 2.0 - away)], hi = samples[(int)ceil(n / 2.0 + away)];
+	return m - lo <= precision * m && hi - m <= precision * m;
+}
+
+static void measure(int which, int bytes, const char *name, const char *transport, double limit) {
+	call *run = calls[which].run;
+	for (int i = 0; i < turns; i++)
+		run(bytes);
+	int n = warm_up(run, bytes), have = 0;
+	double elapsed, start = now(), mean = 0;
+	do {
+		elapsed = do_round(run, bytes, n, ROUND, start);
+		for (int i = 0; i < ROUND; i++)
+			samples[have++] = slowest[i] / n;
+	} while (!stable(have) && elapsed < limit && have < MOST_SAMPLES);
+	if (rank > 0)
+		return;
+	for (int i = 0; i < have; i++)
+		mean += samples[i] / have;
+	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
+	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g}\n",
+	       calls[which].collective, name, calls[which].function, transport, size, bytes, n * have,
+	       samples[0], middle(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
+	fflush(stdout);
+}
+
+/* Memory is aligned to pages, and touched. */
+static char *reserve(size_t n) {
+	void *p = NULL;
+	if (posix_memalign(&p, PAGE, n + PAGE)) {
+		fprintf(stderr, "mpi: no memory for %zu bytes\n", n);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	memset(p, 1, n + PAGE);
+	return p;
+}
+
+/* Tells whether a list, as in "a,b", has the word. */
+static int listed(const char *list, const char *word) {
+	size_t n = strlen(word);
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == 0))
+			return 1;
+	return 0;
+}
+
+int main(int argc, char **argv) {
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	if (argc != 7) {
+		fprintf(stderr, "usage: mpi NAME TRANSPORT ROOT MILLISECONDS SIZE,... COLLECTIVE,...\n");
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	root = atoi(argv[3]);
+	turns = 1;
+	if (root < 0) {
+		root = 0;
+		turns = size < MOST_ROOTS ? size : MOST_ROOTS;
+	}
+	size_t most = 0;
+	for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
+		size_t n = strtoul(at, NULL, 10);
+		most = n > most ? n : most;
+	}
+	in = reserve(most * size);
+	out = reserve(most * size);
+	counts = malloc(size * sizeof *counts);
+	for (size_t which = 0; which < sizeof calls / sizeof *calls; which++) {
+		if (!listed(argv[6], calls[which].collective))
+			continue;
+		for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
+			int bytes = calls[which].run == do_barrier ? 0 : atoi(at);
+			measure(which, bytes, argv[1], argv[2], atof(argv[4]) * 1000);
+			if (calls[which].run == do_barrier)
+				break;
+		}
+	}
+	MPI_Finalize();
+	return 0;
+}
