@@ -21,6 +21,7 @@ var rooms = map[string][]string{
 	"internal/kernel":           {},
 	"algo":                      {"sched", "model"},
 	"transport/inproc":          {"transport"},
+	"transport/shm":             {"transport"},
 	"transport/tcp":             {"transport"},
 	"transport/transporttest":   {"transport"},
 	"sim":                       {"sched", "topo", "model"},

@@ -1,0 +1,137 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A link is what an endpoint has to do with one peer.
+type link struct {
+	e    *Endpoint
+	peer int
+	seat *seat // the peer's
+	err  error // why nothing comes from the peer any more
+	busy bool  // among those that the driver looks at
+
+	sender
+	receiver
+	postman
+
+	missing bool // its seat was empty when it was last looked at
+	reach   reach
+}
+
+// A sender is the half of a link that writes to the peer.
+type sender struct {
+	out  *lane
+	mask uint32 // slots, less one
+	tail uint32 // frames written
+	free uint32 // frames known to be taken
+	held uint32 // messages known to be asked for
+
+	asked []uint32 // of those, the ones that no loan has answered
+}
+
+// A receiver is the half of a link that reads.
+type receiver struct {
+	in      *lane
+	head    uint32     // frames taken
+	asks    uint32     // messages asked for
+	posted  []*recv    // receives that no message has come for, in order
+	aside   []*message // messages that were put aside, in order
+	flows   []flow     // messages of which more is to come
+	blocked bool       // the frame at the head waits until somebody expects it
+}
+
+// room reports whether a frame can be written.
+func (l *link) room() bool {
+	if l.tail-l.free <= l.mask {
+		return true
+	}
+	l.free = l.out.taken.Load()
+	return l.tail-l.free <= l.mask
+}
+
+// took reports whether the peer has taken a frame.
+func (l *link) took(number uint32) bool {
+	if !before(l.free, number) {
+		return true
+	}
+	l.free = l.out.taken.Load()
+	return !before(l.free, number)
+}
+
+// blank returns the slot of the next frame, for which there is room.
+func (l *link) blank() *slot { return l.out.slot(l.tail & l.mask) }
+
+// write hands over the frame in the blank slot, and wakes the peer if it sleeps
+// for that.
+func (l *link) write(s *slot, k kind) {
+	l.tail++
+	s.turn.Store(turn(l.tail, k)) // the peer's status is read after that
+	if w := l.seat.status.Load(); w != joined {
+		l.notice(w)
+	}
+}
+
+// notice sees to a peer that is not simply awake, after a frame to it.
+func (l *link) notice(w uint64) {
+	if w&stageAll >= left {
+		l.e.partings = true
+		return
+	}
+	l.seat.rouse(w, forMail, l.e.cfg.Rank)
+}
+
+// next returns the slot of the next frame from the peer, or nil.
+func (l *link) next() (*slot, kind) {
+	s := l.in.slot(l.head & l.mask)
+	t := s.turn.Load()
+	if t>>8 != (l.head+1)&(1<<24-1) || t&0xff == 0 {
+		return nil, 0
+	}
+	return s, kind(t)
+}
+
+// take lets go of the frame at the head.
+func (l *link) take() {
+	l.head++
+	l.in.taken.Store(l.head) // the peer's status is read after that
+	if w := l.seat.status.Load(); w&forAcks != 0 {
+		l.seat.wake(w)
+	}
+	l.e.moved = true
+}
+
+// signature returns the call that a frame belongs to.
+func (l *link) signature(s *slot) transport.Signature {
+	return transport.Signature{Context: s.context, Sequence: s.sequence, Call: l.seat.call(s.call)}
+}
+
+// reach says whether this process can read the peer's memory.
+type reach uint8
+
+const (
+	unknown reach = iota
+	within
+	beyond
+)
+
+// reaches tries it, once.
+func (l *link) reaches() bool {
+	if l.reach == unknown {
+		l.reach = beyond
+		var b [8]byte
+		err := readPeer(int(l.seat.pid.Load()), b[:], uintptr(l.seat.address.Load()))
+		if word := l.seat.word.Load(); err == nil && word != 0 && *(*uint64)(unsafe.Pointer(&b)) == word && !l.e.cfg.Apart {
+			l.reach = within
+		}
+	}
+	return l.reach == within
+}
+
+// alive counts the endpoints of this process: each may spin if it is alone, or
+// if all have a thread.
+var alive atomic.Int32

@@ -1,0 +1,404 @@
+package shm
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A postman is the part of a link that carries letters.
+//
+// A short letter travels whole, in a slot or a box; where there is no room, a
+// copy waits until there is. A long one is offered; its contents follow in boxes
+// when the receiver grants that. So letters are taken out of the lane at once,
+// and hold up nothing.
+type postman struct {
+	waits    int         // operations that wait for letters, or for word of them
+	untaken  int         // what the short letters cost that the peer may not have taken
+	spent    int         // what those of the peer cost that were taken, unknown to it
+	offers   uint32      // letters that this rank has offered
+	offered  []*offering // to the peer, and not granted
+	carried  []*offering // granted by the peer, and on their way
+	granted  []*letter   // granted to the peer, and not here
+	kind     string      // the type of the last letter
+	notes    []note      // frames without contents that wait for room
+	unposted []envelope  // frames of letters that do
+}
+
+// An offering is a letter that this rank has offered.
+type offering struct {
+	number uint32
+	data   []byte
+	sent   int
+	op     *op
+}
+
+// A note is a frame without contents.
+type note struct {
+	as     kind
+	number uint32
+	total  int
+}
+
+// An envelope is a letter's frame, or the offer of one.
+type envelope struct {
+	as     kind // post or offer
+	stamp  transport.Stamp
+	kind   string
+	number uint32
+	total  int
+	data   []byte // a copy, of one that waits for room
+}
+
+const (
+	// creditStep is how much taken letters cost before their sender is told.
+	creditStep = unreadMost / 4
+	// typeMost is how long the text of a type may be: a box takes it.
+	typeMost = boxMin / 2
+)
+
+// shortLetter is how long a letter with its type may be that is copied when it is
+// posted.
+func (e *Endpoint) shortLetter() int { return min(letterMost, e.seg.boxLen) }
+
+var errWithdrawn = errors.New("shm: the letter was withdrawn")
+
+// dispatch writes a frame of a letter behind those that wait, or has a copy of it
+// wait with them.
+func (l *link) dispatch(v envelope, data []byte) {
+	if len(l.unposted) == 0 && l.writeEnvelope(&v, data) {
+		return
+	}
+	v.data = slices.Clone(data)
+	l.unposted = append(l.unposted, v)
+	l.e.unposted = true
+	l.e.carry()
+}
+
+// writeEnvelope writes the frame if there is room. Its contents are the type and
+// the data; those of an offer, which are the type alone, come behind the letter's
+// length and number.
+func (l *link) writeEnvelope(v *envelope, data []byte) bool {
+	if !l.room() {
+		return false
+	}
+	s := l.blank()
+	n := len(v.kind) + len(data)
+	from := 0
+	if v.as != post {
+		from = 16
+	}
+	k, b := v.as, -1
+	if n > inlineMax-from {
+		if b = l.e.freeBox(false); b < 0 {
+			return false
+		}
+		k++ // in a box
+	}
+	s.size, s.sequence = uint32(n), uint32(len(v.kind))
+	s.context, s.call = v.stamp.Context, uint64(v.stamp.Tag)
+	into := s.body[from:]
+	if b >= 0 {
+		l.e.fill(b, nil)
+		into = l.e.seg.box(l.e.cfg.Rank, b)
+		*s.parcel() = parcel{box: uint32(b)}
+	}
+	if v.as != post {
+		s.parcel().total, s.parcel().offset = uint64(v.total), uint64(v.number)
+	}
+	copy(into[copy(into, v.kind):], data)
+	l.write(s, k)
+	if b >= 0 {
+		l.e.filled(b, l)
+	}
+	return true
+}
+
+// note writes a frame without contents, or has it wait for room.
+func (l *link) note(n note) {
+	if l.err != nil || l.e.err != nil {
+		return
+	}
+	if len(l.notes) > 0 || !l.writeNote(n) {
+		l.notes = append(l.notes, n)
+		l.e.unposted = true
+		l.e.carry()
+	}
+}
+
+func (l *link) writeNote(n note) bool {
+	if !l.room() {
+		return false
+	}
+	s := l.blank()
+	s.size = 0
+	*s.parcel() = parcel{number: n.number, total: uint64(n.total)}
+	l.write(s, n.as)
+	return true
+}
+
+// postRest writes what there is room for of all that waits for it.
+func (e *Endpoint) postRest() {
+	e.unposted = false
+	for i := range e.links {
+		if l := &e.links[i]; l.postRest() {
+			e.unposted = true
+		}
+	}
+	if e.unposted {
+		return
+	}
+	for _, o := range e.ops {
+		if o.carries {
+			o.finish(nil)
+		}
+	}
+}
+
+// postRest does that for one link, and reports whether something is left.
+func (l *link) postRest() bool {
+	for len(l.notes) > 0 && l.writeNote(l.notes[0]) {
+		l.notes = slices.Delete(l.notes, 0, 1)
+		l.e.moved = true
+	}
+	for len(l.unposted) > 0 && l.writeEnvelope(&l.unposted[0], l.unposted[0].data) {
+		l.unposted = slices.Delete(l.unposted, 0, 1)
+		l.e.moved = true
+	}
+	for len(l.carried) > 0 && l.writePart(l.carried[0]) {
+		if d := l.carried[0]; d.sent == len(d.data) {
+			l.carried = slices.Delete(l.carried, 0, 1)
+			d.op.finish(nil)
+		}
+		l.e.moved = true
+	}
+	return len(l.notes)+len(l.unposted)+len(l.carried) > 0
+}
+
+// writePart writes the next bytes of a letter that the peer has granted.
+func (l *link) writePart(d *offering) bool {
+	if !l.room() {
+		return false
+	}
+	b := l.e.freeBox(true)
+	if b < 0 {
+		return false
+	}
+	s := l.blank()
+	n := l.e.fill(b, d.data[d.sent:])
+	s.size = uint32(n)
+	*s.parcel() = parcel{number: d.number, offset: uint64(d.sent), box: uint32(b)}
+	d.sent += n
+	l.write(s, part)
+	l.e.filled(b, l)
+	return true
+}
+
+// carry sees to it that what was posted is written, also while this rank does
+// something else.
+func (e *Endpoint) carry() {
+	if slices.ContainsFunc(e.ops, func(o *op) bool { return o.carries && !o.over }) {
+		return
+	}
+	o := e.begin(context.Background())
+	o.errand = errand{mail: true, carries: true}
+	e.others.Go(func() {
+		e.lock()
+		defer e.mu.Unlock()
+		defer e.leave(o)
+		e.await(o)
+	})
+}
+
+// flushMail waits until all that was posted is written, or nobody has taken it
+// for long.
+func (e *Endpoint) flushMail() {
+	if !e.unposted || e.err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	o := e.begin(ctx)
+	o.errand = errand{mail: true, carries: true}
+	defer e.leave(o)
+	e.await(o)
+}
+
+// closeTimeout bounds how long an endpoint waits, when it ends, for peers that do
+// not take the letters that it has posted.
+const closeTimeout = time.Second
+
+// lend offers a letter and returns when the peer has taken it.
+func (l *link) lend(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
+	e := l.e
+	l.offers++
+	o := e.begin(ctx)
+	o.errand = errand{mail: true, on: l}
+	defer e.leave(o)
+	d := &offering{number: l.offers, data: data, op: o}
+	l.offered = append(l.offered, d)
+	e.expect(l.peer, 1)
+	defer e.expect(l.peer, -1)
+	l.dispatch(envelope{as: offer, stamp: stamp, kind: kind, number: d.number, total: len(data)}, nil)
+	e.await(o)
+	same := func(other *offering) bool { return other == d }
+	if slices.ContainsFunc(l.offered, same) {
+		l.offered = slices.DeleteFunc(l.offered, same)
+		if l.err == nil && e.err == nil {
+			l.dispatch(envelope{as: withdraw, number: d.number}, nil)
+		}
+	}
+	l.carried = slices.DeleteFunc(l.carried, same)
+	return o.err
+}
+
+// fetch has the sender send a letter that it lends, and returns when it is here.
+func (m *letter) fetch(ctx context.Context, into []byte) error {
+	l := m.link
+	e := l.e
+	m.op = e.begin(ctx)
+	m.op.errand = errand{mail: true, on: l, begun: true}
+	defer e.leave(m.op)
+	m.data = into
+	l.granted = append(l.granted, m)
+	e.expect(l.peer, 1)
+	defer e.expect(l.peer, -1)
+	l.note(note{as: grant, number: m.number})
+	e.await(m.op)
+	return m.op.err
+}
+
+// credit tells the peer now and then what was taken of its letters.
+func (l *link) credit(n int) {
+	if l.spent += n; l.spent >= creditStep {
+		n := note{as: taken, total: l.spent}
+		l.spent = 0
+		l.note(n)
+	}
+}
+
+// openLetter takes a frame that concerns a letter. It returns false if it makes
+// no sense.
+func (l *link) openLetter(s *slot, k kind) bool {
+	p := s.parcel()
+	switch k {
+	case post, postBoxed, offer, offerBoxed:
+		return l.openEnvelope(s, k)
+	case withdraw:
+		l.withdrawn(uint32(p.offset))
+	case grant:
+		i := slices.IndexFunc(l.offered, func(d *offering) bool { return d.number == p.number })
+		if i >= 0 {
+			d := l.offered[i]
+			l.offered = slices.Delete(l.offered, i, i+1)
+			d.op.begun = true
+			l.carried = append(l.carried, d)
+			l.e.unposted = true
+		}
+	case part:
+		return l.openPart(s)
+	case taken:
+		l.untaken -= min(l.untaken, int(p.total))
+	default:
+		l.nonsense()
+		return false
+	}
+	l.take()
+	return true
+}
+
+// openPart takes contents of a letter that was granted.
+func (l *link) openPart(s *slot) bool {
+	p := s.parcel()
+	i := slices.IndexFunc(l.granted, func(m *letter) bool { return m.number == p.number })
+	if i < 0 || int(p.offset) != l.granted[i].got || int(p.box) >= l.e.seg.boxes ||
+		int(s.size) > min(l.e.seg.boxLen, l.granted[i].Size-l.granted[i].got) {
+		l.nonsense()
+		return false
+	}
+	m := l.granted[i]
+	m.got += copy(m.data[m.got:], l.e.seg.box(l.peer, int(p.box))[:s.size])
+	l.take()
+	if m.got == m.Size {
+		l.granted = slices.Delete(l.granted, i, i+1)
+		m.op.finish(nil)
+	}
+	return true
+}
+
+// openEnvelope takes a letter, or the offer of one.
+func (l *link) openEnvelope(s *slot, k kind) bool {
+	p := s.parcel()
+	b := s.body[:]
+	if k == offer {
+		b = b[16:]
+	}
+	if k == postBoxed || k == offerBoxed {
+		if int(p.box) >= l.e.seg.boxes {
+			l.nonsense()
+			return false
+		}
+		b = l.e.seg.box(l.peer, int(p.box))
+	}
+	n, text := int(s.size), int(s.sequence)
+	if n > len(b) || text > n {
+		l.nonsense()
+		return false
+	}
+	if string(b[:text]) != l.kind {
+		l.kind = strings.Clone(string(b[:text]))
+	}
+	v := transport.Envelope{From: l.peer, Tag: int(s.call), Size: n - text, Type: l.kind}
+	if k == offer || k == offerBoxed {
+		v.Size = int(p.total)
+		if l.err == nil {
+			l.e.deliver(&letter{Envelope: v, context: s.context, link: l, lent: true, number: uint32(p.offset)})
+		}
+		l.take()
+		return true
+	}
+	m := l.e.mail.blank(v.Size)
+	m.Envelope, m.context, m.link = v, s.context, l
+	copy(m.data, b[text:n])
+	l.take()
+	l.e.deliver(m)
+	return true
+}
+
+// withdrawn drops a letter that the peer does not offer any more.
+func (l *link) withdrawn(number uint32) {
+	e := l.e
+	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool {
+		return m.lent && m.link == l && m.number == number
+	})
+	for i, m := range l.granted {
+		if m.number == number {
+			l.granted = slices.Delete(l.granted, i, i+1)
+			m.op.finish(errWithdrawn)
+			return
+		}
+	}
+}
+
+// noMail notes that the peer has gone: letters that it lends are gone too, and
+// who waits for it learns so.
+func (l *link) noMail() {
+	e := l.e
+	l.notes, l.unposted, l.carried = nil, nil, nil
+	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool { return m.lent && m.link == l })
+	for _, o := range e.ops {
+		switch {
+		case !o.mail || o.carries:
+		case o.on != l && o.on != nil:
+		case o.seeks:
+			o.finish(nil) // it looks for itself
+		case o.on == l:
+			o.finish(l.err)
+		}
+	}
+	l.offered, l.granted = nil, nil
+}

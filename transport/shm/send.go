@@ -1,0 +1,208 @@
+package shm
+
+import (
+	"unsafe"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// burst is how many boxes of one message are filled before this rank looks
+// again at what has come: two ranks that swap large messages take turns in
+// filling and reading, and what they read is still in cache.
+const burst = 2
+
+// line writes a message that fits into a slot.
+func (l *link) line(o *op, p []byte) {
+	s := l.blank()
+	s.size = uint32(len(p))
+	s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+	copy(s.body[:], p)
+	l.write(s, data)
+}
+
+// queued reports whether a message to the peer waits, which no later one
+// overtakes.
+func (o *op) queued(l *link) bool { return holds(o.sends, l) }
+
+func holds(sends []sending, l *link) bool {
+	for i := range sends {
+		if sends[i].link == l {
+			return true
+		}
+	}
+	return false
+}
+
+// multicast lists the messages of a Send. What fits into boxes now is filled in
+// once for all.
+func (o *op) multicast(s *transport.Send) {
+	first := len(o.sends)
+	together := len(s.To) > 1 && len(s.Data) > inlineMax
+	for _, to := range s.To {
+		l := &o.e.links[to]
+		together = together && l.room() && !o.queued(l)
+		o.sends = append(o.sends, sending{link: l, data: s.Data})
+		o.e.watchOver(l)
+	}
+	if !together {
+		return
+	}
+	all := o.sends[first:]
+	for sent := 0; sent < len(s.Data); sent = all[0].sent {
+		for i := range all {
+			if !all[i].link.room() {
+				return
+			}
+		}
+		b := o.e.freeBox(false)
+		if b < 0 {
+			return
+		}
+		n := o.e.fill(b, s.Data[sent:])
+		for i := range all {
+			all[i].boxed(o, b, n)
+		}
+	}
+	clear(all)
+	o.sends = o.sends[:first]
+}
+
+// boxed writes the frame of a message's next bytes, which are in a box.
+func (m *sending) boxed(o *op, b, n int) {
+	l := m.link
+	s := l.blank()
+	k := more
+	if !m.begun {
+		k = boxed
+		m.begun, m.first = true, l.tail+1
+		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+	}
+	s.size = uint32(n)
+	*s.parcel() = parcel{total: uint64(len(m.data)), offset: uint64(m.sent), box: uint32(b), number: m.first}
+	m.sent += n
+	l.write(s, k)
+	o.e.filled(b, l)
+}
+
+// lend writes the frame that offers what is left of a message.
+func (m *sending) lend(o *op) {
+	l := m.link
+	s := l.blank()
+	k := rest
+	if !m.begun {
+		k = lent
+		m.begun, m.first = true, l.tail+1
+		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+	}
+	s.size = 0
+	*s.parcel() = parcel{
+		total: uint64(len(m.data)), offset: uint64(m.sent), number: m.first,
+		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))),
+	}
+	l.write(s, k)
+	o.loans = append(o.loans, loan{sending: *m, number: l.tail})
+}
+
+// send sends what there is room for.
+func (o *op) send() {
+	if len(o.sends) > 0 {
+		kept := o.sends[:0]
+		for i := range o.sends {
+			m := &o.sends[i]
+			if holds(kept, m.link) || !m.advance(o) {
+				kept = append(kept, *m)
+			}
+		}
+		clear(o.sends[len(kept):])
+		o.sends = kept
+	}
+	if len(o.loans) > 0 {
+		kept := o.loans[:0]
+		for i := range o.loans {
+			d := &o.loans[i]
+			if !d.repaid(o) {
+				kept = append(kept, *d)
+			}
+		}
+		clear(o.loans[len(kept):])
+		o.loans = kept
+	}
+	o.complete()
+}
+
+// advance writes what there is room for of a message, and reports whether that
+// is all of it.
+func (m *sending) advance(o *op) bool {
+	for n := 0; ; n++ {
+		l := m.link
+		switch {
+		case !l.room():
+			return false
+		case m.sent == 0 && len(m.data) <= inlineMax:
+			l.line(o, m.data)
+			o.e.moved = true
+			return true
+		case n == burst && !o.e.crowded:
+			return false
+		}
+		b := o.e.freeBox(false)
+		switch {
+		case b >= 0:
+		case !l.took(l.tail):
+			return false // the peer has something to take, which may free a box
+		default:
+			// Others have the boxes, and may keep them.
+			o.e.moved = true
+			m.lend(o)
+			return true
+		}
+		o.e.moved = true
+		m.boxed(o, b, o.e.fill(b, m.data[m.sent:]))
+		if m.sent == len(m.data) {
+			return true
+		}
+	}
+}
+
+// repaid reports whether a loan is over: its receiver has read it, or has asked
+// for it and all of it is in boxes.
+func (d *loan) repaid(o *op) bool {
+	l := d.link
+	if !d.asked {
+		if !l.took(d.number) {
+			return false
+		}
+		o.e.moved = true
+		if !l.asksFor(d.number) {
+			return true
+		}
+		d.asked = true
+	}
+	for d.sent < len(d.data) {
+		b := -1
+		if l.room() {
+			b = o.e.freeBox(true)
+		}
+		if b < 0 {
+			return false
+		}
+		o.e.moved = true
+		d.boxed(o, b, o.e.fill(b, d.data[d.sent:]))
+	}
+	return true
+}
+
+// asksFor reports whether the receiver, which has taken a frame that offers
+// something, wants it brought.
+func (l *link) asksFor(number uint32) bool {
+	for n := l.out.wants.Load(); l.held != n; l.held++ {
+		l.asked = append(l.asked, l.out.want[l.held%wantsMost].Load())
+	}
+	for i, n := range l.asked {
+		if n == number {
+			l.asked = append(l.asked[:i], l.asked[i+1:]...)
+			return true
+		}
+	}
+	return false
+}

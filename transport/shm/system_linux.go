@@ -1,0 +1,156 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// createMemory makes a file of so many bytes that nothing but its descriptor
+// leads to. All of it is there from the start: a machine that is short of memory
+// says so now, and not by a signal later.
+func createMemory(bytes int64) (*os.File, error) {
+	fd, err := unix.MemfdCreate("chorale", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return createFile(bytes, err)
+	}
+	f := os.NewFile(uintptr(fd), "chorale")
+	if err := allocate(f, bytes); err != nil {
+		f.Close()
+		return nil, err
+	}
+	// Nobody can take pages away from under the others.
+	_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("sealing the shared memory: %w", err)
+	}
+	return f, nil
+}
+
+// createFile makes a file without a name in /dev/shm, where the kernel has no
+// memfd.
+func createFile(bytes int64, why error) (*os.File, error) {
+	fd, err := unix.Open("/dev/shm", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("no memfd (%w), and no file in /dev/shm: %w", why, err)
+	}
+	f := os.NewFile(uintptr(fd), "chorale")
+	if err := allocate(f, bytes); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func allocate(f *os.File, bytes int64) error {
+	err := unix.Ftruncate(int(f.Fd()), bytes)
+	for err == nil {
+		if err = unix.Fallocate(int(f.Fd()), 0, 0, bytes); err != unix.EINTR {
+			break
+		}
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s of shared memory: %w", mebibytes(bytes), err)
+	}
+	return nil
+}
+
+// mapMemory maps the file, and opens it once more: a lock that is set through
+// that file is this endpoint's alone, and goes when its process does.
+func mapMemory(f *os.File) (mem []byte, own *os.File, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	mem, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mapping %s: %w", mebibytes(info.Size()), err)
+	}
+	own, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
+	if err != nil {
+		own = nil // then only the launcher knows who is lost
+	}
+	return mem, own, nil
+}
+
+func unmapMemory(mem []byte, own *os.File) error {
+	err := unix.Munmap(mem)
+	if own != nil {
+		err = errors.Join(err, own.Close())
+	}
+	return err
+}
+
+// takeSeat marks a rank's seat as taken as long as this process lives, or until
+// the file is closed. It returns false if somebody has it.
+func takeSeat(own *os.File, rank int) bool {
+	return unix.FcntlFlock(own.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{
+		Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(rank), Len: 1,
+	}) == nil
+}
+
+// seatTaken reports whether a process holds a rank's seat.
+func seatTaken(own *os.File, rank int) bool {
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(rank), Len: 1}
+	return unix.FcntlFlock(own.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+}
+
+const futexWaitOp, futexWakeOp = 0, 1 // not private: the word is shared between processes
+
+// futexWait sleeps while the word has that value, d at most.
+func futexWait(word *uint32, value uint32, d time.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
+}
+
+// futexWake wakes who sleeps on the word.
+func futexWake(word *uint32) {
+	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1<<30, 0, 0, 0)
+}
+
+// yield lets another process have the core.
+func yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// admit lets the ranks that this process's parent has started read this
+// process's memory, where the system asks for that.
+func admit() {
+	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
+}
+
+const (
+	readShort = 64 << 10  // bytes that are read without telling the Go scheduler
+	readMost  = 512 << 10 // bytes that are read at a time
+)
+
+// readPeer reads another process's memory.
+func readPeer(pid int, into []byte, address uintptr) error {
+	for len(into) > 0 {
+		local := unix.Iovec{Base: &into[0]}
+		local.SetLen(min(len(into), readMost))
+		remote := unix.RemoteIovec{Base: address, Len: min(len(into), readMost)}
+		call := syscall.Syscall6
+		if remote.Len <= readShort {
+			call = syscall.RawSyscall6
+		}
+		n, _, errno := call(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+			uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0:
+			return errno
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		}
+		into, address = into[n:], address+n
+	}
+	return nil
+}

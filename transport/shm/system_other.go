@@ -1,0 +1,28 @@
+//go:build !linux
+
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+)
+
+// Shared memory needs what Linux alone has: memory files, futexes between
+// processes, locks that end with their process.
+
+func createMemory(int64) (*os.File, error) {
+	return nil, fmt.Errorf("shared memory between processes needs Linux, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+func mapMemory(*os.File) ([]byte, *os.File, error) { return nil, nil, errors.ErrUnsupported }
+func unmapMemory([]byte, *os.File) error           { return nil }
+func takeSeat(*os.File, int) bool                  { return true }
+func seatTaken(*os.File, int) bool                 { return true }
+func futexWait(*uint32, uint32, time.Duration)     {}
+func futexWake(*uint32)                            {}
+func yield()                                       {}
+func admit()                                       {}
+func readPeer(int, []byte, uintptr) error          { return errors.ErrUnsupported }

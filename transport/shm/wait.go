@@ -1,0 +1,295 @@
+package shm
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"time"
+)
+
+const (
+	// A rank that waits looks again and again if it has a core of its own, for
+	// longer than a message takes. Then it lets other processes have the core in
+	// between, until yieldTime. Then it sleeps. Where ranks share cores, the one
+	// that it waits for may be waiting for this one's.
+	spinLooks    = 3000
+	crowdedLooks = 20
+	yieldTime    = 300 * time.Microsecond
+
+	looksApart  = 64 // looks at the lanes between two at everything else
+	yieldsApart = 8  // yields between two looks at the clock
+
+	// patience is how long a rank waits before it says in which call it is, and
+	// looks what others say; and listens to ranks of which it expects nothing.
+	patience = 10 * time.Millisecond
+	// checkTime is how often it looks then whether those that it waits for live.
+	checkTime = 200 * time.Millisecond
+)
+
+// await returns when o is over.
+func (e *Endpoint) await(o *op) {
+	for !o.over {
+		if !e.driven {
+			e.driven, o.drive = true, true
+			e.drive(o)
+			e.driven, o.drive = false, false
+			return
+		}
+		e.watch(o)
+		if o.over {
+			return
+		}
+		o.waits = true
+		e.nudge()
+		e.mu.Unlock()
+		<-o.wake
+		e.lock()
+		o.waits = false
+	}
+}
+
+// drive moves what there is to move until o is over.
+func (e *Endpoint) drive(o *op) {
+	e.listens = false
+	limit := spinLooks
+	if e.crowded {
+		limit = crowdedLooks
+	}
+	var yields, looks int
+	var since, tick time.Time // it yields, and is to examine
+	for {
+		e.moved = false
+		e.advance()
+		if o.over {
+			return
+		}
+		looks++
+		if looks%looksApart == 0 {
+			e.lookAround(o)
+			if o.over {
+				return
+			}
+		}
+		if e.moved {
+			yields = 0
+			if looks > looksApart {
+				looks = 0
+			}
+			continue
+		}
+		if looks < limit && e.spins() {
+			continue
+		}
+		if yields%yieldsApart == 0 {
+			now := time.Now()
+			if yields == 0 {
+				since = now
+			}
+			if now.Sub(since) >= yieldTime || !e.spins() && yields > 0 {
+				yields, looks = 0, 0
+				switch {
+				case tick.IsZero():
+					tick = now.Add(patience)
+				case !now.Before(tick):
+					tick = now.Add(checkTime)
+					e.listens = true
+					e.examine()
+					if o.over {
+						return
+					}
+				}
+				e.sleep(o, tick.Sub(now))
+				continue
+			}
+		}
+		yields++
+		if e.spins() {
+			yield()
+		} else {
+			e.giveWay()
+		}
+		if yields%yieldsApart == 0 {
+			e.lookAround(o)
+		}
+	}
+}
+
+// spins reports whether a waiting rank may keep its thread for a moment: not if
+// other ranks of this process need it.
+func (e *Endpoint) spins() bool {
+	here := int(alive.Load())
+	return here <= 1 || here <= e.procs && !e.crowded
+}
+
+// giveWay lets other goroutines have the thread, and the lock.
+func (e *Endpoint) giveWay() {
+	e.mu.Unlock()
+	runtime.Gosched()
+	e.lock()
+}
+
+// advance takes what has come and sends what there is room for.
+func (e *Endpoint) advance() {
+	if e.listens || e.seekers > 0 {
+		for i := range e.links {
+			if i != e.cfg.Rank {
+				e.links[i].hear()
+			}
+		}
+	} else {
+		for i := 0; i < len(e.busy); i++ {
+			if l := e.busy[i]; len(l.posted) > 0 || len(l.flows) > 0 || l.waits > 0 {
+				l.hear()
+			}
+		}
+	}
+	for i := 0; i < len(e.ops); i++ {
+		if o := e.ops[i]; !o.over && len(o.sends)+len(o.loans) > 0 {
+			o.send()
+		}
+	}
+	if e.unposted {
+		e.postRest()
+	}
+}
+
+// lookAround sees to what no lane tells.
+func (e *Endpoint) lookAround(o *op) {
+	select {
+	case <-o.ended:
+		e.expire(o.ctx, o.ended)
+	default:
+	}
+	if e.entering.Load() > 0 {
+		e.giveWay()
+	}
+	if e.partings || e.listens || e.seekers > 0 {
+		e.seePartings()
+	}
+	for i := 0; i < len(e.busy); i++ {
+		l := e.busy[i]
+		l.seeParting()
+		l.fate()
+	}
+}
+
+// watchOver sees to it that the driver looks at a link.
+func (e *Endpoint) watchOver(l *link) {
+	if !l.busy {
+		l.busy = true
+		e.busy = append(e.busy, l)
+	}
+}
+
+// rest forgets the links that nobody waits for.
+func (e *Endpoint) rest() {
+	for _, l := range e.busy {
+		l.busy = false
+	}
+	e.busy = e.busy[:0]
+}
+
+// sleep waits in the kernel, without the lock.
+func (e *Endpoint) sleep(o *op, d time.Duration) {
+	e.watch(o)
+	if o.over {
+		return
+	}
+	bell := e.seat.bell.Load()
+	awake := e.seat.status.Load()
+	word := awake | e.purpose()
+	if awake != joined || !e.seat.status.CompareAndSwap(awake, word) {
+		return
+	}
+	// Who brings something from here on sees that this rank sleeps; what was
+	// there before, this sees.
+	e.moved = false
+	e.advance()
+	e.lookAround(o)
+	if !e.moved && !o.over {
+		e.asleep = true
+		e.mu.Unlock()
+		futexWait(bellOf(e.seat), bell, d)
+		e.lock()
+		e.asleep = false
+	}
+	e.seat.status.CompareAndSwap(word, joined)
+}
+
+// purpose says what the endpoint sleeps for.
+func (e *Endpoint) purpose() (word uint64) {
+	if e.unposted {
+		word |= forAcks
+	}
+	if e.listens || e.seekers > 0 {
+		word |= forMail
+	}
+	for _, o := range e.ops {
+		if !o.over && len(o.sends)+len(o.loans) > 0 {
+			word |= forAcks
+		}
+	}
+	for _, l := range e.busy {
+		if len(l.posted)+len(l.flows)+l.waits == 0 {
+			continue
+		}
+		if word&forMail != 0 || word>>byRank != 0 {
+			return word&(forAcks|forMail) | forMail
+		}
+		word |= uint64(l.peer+1) << byRank
+	}
+	return word
+}
+
+// nudge wakes the driver if it sleeps.
+func (e *Endpoint) nudge() {
+	if e.asleep {
+		e.asleep = false
+		e.seat.ring()
+	}
+}
+
+// A watch is a context whose end is noticed while an operation uses it. It stays
+// for the next one, which most often has the same.
+type watch struct {
+	ended <-chan struct{}
+	stop  func() bool
+}
+
+const watchesMax = 8
+
+// watch sees to it that the end of o's context is noticed while o's goroutine
+// sleeps.
+func (e *Endpoint) watch(o *op) {
+	if o.ended == nil {
+		return
+	}
+	for i := range e.watches {
+		if e.watches[i].ended == o.ended {
+			return
+		}
+	}
+	if len(e.watches) >= watchesMax {
+		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool {
+			unused := !e.uses(w.ended)
+			if unused {
+				w.stop()
+			}
+			return unused
+		})
+	}
+	ctx, ended := o.ctx, o.ended
+	stop := context.AfterFunc(ctx, func() {
+		e.lock()
+		defer e.mu.Unlock()
+		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool { return w.ended == ended })
+		e.expire(ctx, ended)
+	})
+	e.watches = append(e.watches, watch{ended, stop})
+}
+
+// uses reports whether an operation in progress has the context with this Done
+// channel.
+func (e *Endpoint) uses(ended <-chan struct{}) bool {
+	return slices.ContainsFunc(e.ops, func(o *op) bool { return !o.over && o.ended == ended })
+}
