@@ -35,11 +35,12 @@ With --format trace, it is a timeline for https://ui.perfetto.dev or another
 viewer of Chrome's Trace Event Format: a track per rank and per link, and an
 arrow for each message.
 
-With --format json; where there is no formula, formula and ratio are null, and a
-ratio to 0 is:
-{"collective":…,"algorithm":…,"p":…,"root":…,"topology":…,"placement":…,
-"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,"congestion":…,
-"memoryBandwidth":…,"sync":…,"m":…,
+With --format json; what is unknown is null: the formula of a file, the bisection
+width of a graph from a file, a ratio to 0:
+{"collective":…,"algorithm":…,"p":…,"root":…,"topology":…,"network":{
+"processors":…,"switches":…,"links":…,"diameter":…,"bisection":…,"ports":…},
+"placement":…,"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,
+"congestion":…,"memoryBandwidth":…,"sync":…,"m":…,
 "steps":…,"messages":…,"words":…,"time":…,"formula":…,"formulaText":…,"ratio":…,
 "differs":[reason,…],"lowerBound":…,"lowerBoundRatio":…,
 "bounds":{"startups":{"time":…,"ratio":…},"words":{…},"combines":{…}},

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
 )
 
 // A simulated is the JSON form of what sim prints.
@@ -13,6 +14,7 @@ type simulated struct {
 	P               int            `json:"p"`
 	Root            int            `json:"root"`
 	Topology        string         `json:"topology"`
+	Network         simNetwork     `json:"network"`
 	Placement       string         `json:"placement"`
 	Model           simModel       `json:"model"`
 	Ports           string         `json:"ports"`
@@ -38,6 +40,23 @@ type simulated struct {
 	PerRank         []simRank      `json:"perRank,omitempty"`
 	Path            []simLeg       `json:"path"`
 	Links           []simLink      `json:"links,omitempty"`
+}
+
+type simNetwork struct {
+	Processors int  `json:"processors"`
+	Switches   int  `json:"switches"`
+	Links      int  `json:"links"`
+	Diameter   int  `json:"diameter"`
+	Bisection  *int `json:"bisection"`
+	Ports      int  `json:"ports"`
+}
+
+func newSimNetwork(t topo.Topology) simNetwork {
+	n := simNetwork{t.Processors(), t.Switches(), t.LinkCount(), t.Diameter(), nil, t.Ports()}
+	if width, known := t.Bisection(); known {
+		n.Bisection = &width
+	}
+	return n
 }
 
 type simModel struct {
@@ -112,7 +131,7 @@ func newSimulated(e *scenario, r *sim.Result, detailed bool) simulated {
 	b := e.bounds(r)
 	s := simulated{
 		Collective: e.collective, Algorithm: e.algorithm, P: e.p, Root: e.root,
-		Topology: c.Topology.String(), Placement: e.placement,
+		Topology: c.Topology.String(), Network: newSimNetwork(c.Topology), Placement: e.placement,
 		Model: simModel(c.Model), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
 		MemoryBandwidth: c.MemoryBandwidth, Sync: c.Sync, M: e.m,
 		Steps: r.Steps, Messages: r.Messages, Words: r.Words, Time: r.Time,

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
 )
 
 // units is what tables call the unit of ts, tw, th and top.
@@ -122,6 +123,7 @@ func (s *simTables) head() {
 	c := s.e.config
 	m := c.Model
 	fmt.Fprintln(s.w, s.e.title)
+	fmt.Fprintln(s.w, network(c.Topology))
 	ports := "single port"
 	if c.AllPort {
 		ports = "all ports"
@@ -140,6 +142,16 @@ func (s *simTables) head() {
 	if s.e.chosen != "" {
 		fmt.Fprintln(s.w, "chosen:", s.e.chosen)
 	}
+}
+
+// network says in a line what a topology adds up to.
+func network(t topo.Topology) string {
+	bisection := "unknown"
+	if width, known := t.Bisection(); known {
+		bisection = strconv.Itoa(width)
+	}
+	return fmt.Sprintf("%v: processors %d, switches %d, links %d, diameter %d, bisection width %s, ports %d",
+		t, t.Processors(), t.Switches(), t.LinkCount(), t.Diameter(), bisection, t.Ports())
 }
 
 func (s *simTables) total() {
