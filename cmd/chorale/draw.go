@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/draw"
+)
+
+// A figure is something to draw.
+type figure struct {
+	name      string
+	extension string // of its files
+	scene     func(w io.Writer, s draw.Scene) error
+	against   quantity // of a chart
+}
+
+// figures is the only list of them. The first of an extension is what a file
+// with that extension gets.
+var figures = []figure{
+	{name: "network", extension: ".svg", scene: network(draw.NetworkOptions{})},
+	{name: "steps", extension: ".svg", scene: network(draw.NetworkOptions{Panels: true})},
+	{name: "blocks", extension: ".svg", scene: network(draw.NetworkOptions{Panels: true, Blocks: true})},
+	{name: "spacetime", extension: ".svg", scene: draw.SpaceTime},
+	{name: "cost-m", extension: ".svg", against: byWords},
+	{name: "cost-p", extension: ".svg", against: byRanks},
+	{name: "page", extension: ".html", scene: draw.Page},
+	{name: "trace", extension: ".json", scene: draw.Trace},
+}
+
+func network(o draw.NetworkOptions) func(io.Writer, draw.Scene) error {
+	return func(w io.Writer, s draw.Scene) error { return draw.Network(w, s, o) }
+}
+
+func newDraw() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "draw OP -n P -o FILE | draw SCHEDULE -o FILE",
+		Short: "Draw a schedule, where and when it runs, and what it costs",
+		Long: `Draw what chorale sim says of a schedule on a network, as SVG, or as a page of
+HTML that plays it, which needs nothing but a browser.
+
+The figures:
+  network    the network, each message an arrow with the number of its step
+  steps      the same, one picture per step
+  blocks     what each rank holds before, between and after the steps
+  spacetime  ranks down, time across: who sends, receives, waits and combines
+  cost-m     a chart of the time against m, from 1 to that of -m
+  cost-p     a chart of the time against the number of ranks, from 2 to P
+  page       all of it, step by step: FILE.html
+  trace      a timeline for Perfetto, https://ui.perfetto.dev: FILE.json
+
+Links that several messages of one step want are red, with their load.
+
+A chart compares algorithms: name each with an --algorithm of its own. Lines are
+the formulas of the catalogue, marks are simulated, and where another algorithm
+becomes the cheapest by the formulas the chart says at which m or p. Unless
+--ports is given, each is simulated with the ports that it is made for.
+
+` + simulationHelp,
+		Example: `  chorale draw bcast -n 8 --topology ring -o bcast.svg
+  chorale draw scatter -n 8 --topology hypercube --figure blocks -o scatter.svg
+  chorale draw allreduce -n 16 --topology torus:4x4 -o allreduce.html
+  chorale draw bcast -n 64 --figure cost-m --algorithm binomial --algorithm scatter-allgather -o m.svg`,
+		Args: cobra.ExactArgs(1),
+	}
+	s := addSimulation(cmd)
+	specs := severalSpecs{last: &s.algorithm}
+	flags := cmd.Flags()
+	flags.Lookup("algorithm").Value = &specs
+	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, once for each (default: the one that a call would take)"
+	output := flags.StringP("output", "o", "", "the file to write, .svg, .html or .json; - for standard output")
+	name := choice{among: figureNames()}
+	flags.Var(&name, "figure", "what to draw (default "+figures[0].name+", and page for .html)")
+	title := flags.String("title", "", "what to call it (default: what it shows)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f, err := figureFor(name.value, *output)
+		if err != nil {
+			return callError{err}
+		}
+		var picture bytes.Buffer
+		if f.scene != nil {
+			err = s.drawScene(cmd, &picture, f, args[0], *title, specs.all)
+		} else {
+			err = s.drawChart(cmd, &picture, f, args[0], *title, specs.all)
+		}
+		if err != nil {
+			return err
+		}
+		if *output == "-" {
+			_, err = cmd.OutOrStdout().Write(picture.Bytes())
+			return err
+		}
+		return writeWhole(*output, picture.Bytes())
+	}
+	return cmd
+}
+
+func figureNames() (names []string) {
+	for _, f := range figures {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// figureFor returns the figure that is named, or that such a file holds.
+func figureFor(name, output string) (figure, error) {
+	if output == "" {
+		return figure{}, fmt.Errorf("nowhere to draw: want -o FILE.svg, FILE.html or FILE.json")
+	}
+	extension := strings.ToLower(filepath.Ext(output))
+	if output == "-" {
+		extension = ""
+	}
+	for _, f := range figures {
+		switch {
+		case name != "" && f.name != name:
+		case output == "-" || f.extension == extension:
+			return f, nil
+		case name != "":
+			return figure{}, fmt.Errorf("-o %s with --figure %s: want a file that ends in %s", output, name, f.extension)
+		}
+	}
+	return figure{}, fmt.Errorf("-o %s: want a file that ends in .svg, .html or .json", output)
+}
+
+// mostDrawn is how many ranks any picture may have. What a figure can hold it
+// knows itself; this spares the simulation.
+const mostDrawn = 4096
+
+// drawScene draws one schedule.
+func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, title string, specs []string) error {
+	if len(specs) > 1 {
+		return callErrorf("%d algorithms: %s shows one, charts such as --figure cost-m compare several", len(specs), f.name)
+	}
+	e, err := s.scenario(cmd, arg)
+	if err != nil {
+		return err
+	}
+	if e.p > mostDrawn && f.name != "trace" {
+		return callErrorf("a picture of %d ranks: want at most %d, or nobody can read it", e.p, mostDrawn)
+	}
+	r, err := e.simulate(true)
+	if err != nil {
+		return err
+	}
+	if title == "" {
+		title = e.title
+	}
+	if err := f.scene(w, draw.Scene{Title: title, Parts: e.parts, Result: r}); err != nil {
+		return callError{err}
+	}
+	return nil
+}
+
+// writeWhole writes a file so that nobody ever finds half of it.
+func writeWhole(name string, data []byte) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(name, data, 0o666) // a device or a pipe cannot be replaced
+	}
+	part, err := os.OpenFile(fmt.Sprintf("%s.%d.part", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(data)
+	if closed := part.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), name)
+	}
+	if err != nil {
+		os.Remove(part.Name())
+	}
+	return err
+}
+
+// severalSpecs is the value of a flag that names an algorithm each time that it
+// is given.
+type severalSpecs struct {
+	all  []string
+	last *string
+}
+
+func (s *severalSpecs) String() string { return strings.Join(s.all, " ") }
+func (s *severalSpecs) Type() string   { return "string" }
+
+func (s *severalSpecs) Set(spec string) error {
+	if slices.Contains(s.all, spec) {
+		return fmt.Errorf("want each algorithm once")
+	}
+	s.all, *s.last = append(s.all, spec), spec
+	return nil
+}
