@@ -25,9 +25,9 @@ type figure struct {
 // figures is the only list of them. The first of an extension is what a file
 // with that extension gets.
 var figures = []figure{
-	{name: "network", extension: ".svg", scene: network(draw.NetworkOptions{})},
-	{name: "steps", extension: ".svg", scene: network(draw.NetworkOptions{Panels: true})},
-	{name: "blocks", extension: ".svg", scene: network(draw.NetworkOptions{Panels: true, Blocks: true})},
+	{name: "network", extension: ".svg", scene: networkWith(draw.NetworkOptions{})},
+	{name: "steps", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true})},
+	{name: "blocks", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true, Blocks: true})},
 	{name: "spacetime", extension: ".svg", scene: draw.SpaceTime},
 	{name: "cost-m", extension: ".svg", against: byWords},
 	{name: "cost-p", extension: ".svg", against: byRanks},
@@ -35,7 +35,7 @@ var figures = []figure{
 	{name: "trace", extension: ".json", scene: draw.Trace},
 }
 
-func network(o draw.NetworkOptions) func(io.Writer, draw.Scene) error {
+func networkWith(o draw.NetworkOptions) func(io.Writer, draw.Scene) error {
 	return func(w io.Writer, s draw.Scene) error { return draw.Network(w, s, o) }
 }
 
