@@ -1,6 +1,6 @@
 # verify runs what CI runs on the source itself; test is the README's test command.
 
-.PHONY: test race verify bench
+.PHONY: test race verify bench compare
 
 test:
 	go test ./...
@@ -18,3 +18,10 @@ verify:
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# compare takes about a quarter of an hour, and writes docs/performance.*. A part
+# of it, for tuning: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
+ARGS = --write
+
+compare:
+	go run ./compare $(ARGS)

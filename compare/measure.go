@@ -31,8 +31,8 @@ const (
 // rooted are the collectives in which one root for all calls makes a difference.
 var rooted = []string{"bcast", "reduce", "scatter", "gather"}
 
-// A figure is what one way of doing a cell took, in microseconds: the median of
-// each round.
+// A figure is what one way of doing a cell took, in microseconds: that of each
+// round.
 type figure struct {
 	name   string // as in "MPICH MPI_Bcast", or our algorithm
 	rounds []float64
@@ -79,7 +79,7 @@ func measure(ctx context.Context, s settings, sides []side) (*measurements, erro
 						return nil, err
 					}
 					slow[run] = err != nil
-					m.take(side, root, rows)
+					m.take(side, root, rows, s.figure)
 				}
 			}
 		}
@@ -106,7 +106,7 @@ func both(a, b []string) (words []string) {
 }
 
 // take files rows.
-func (m *measurements) take(s side, root string, rows []bench.Row) {
+func (m *measurements) take(s side, root string, rows []bench.Row, what string) {
 	byCell := m.figures[s.String()]
 	if byCell == nil {
 		byCell = map[cell][]figure{}
@@ -122,7 +122,11 @@ func (m *measurements) take(s side, root string, rows []bench.Row) {
 			i = len(byCell[c])
 			byCell[c] = append(byCell[c], figure{name: r.Algorithm})
 		}
-		byCell[c][i].rounds = append(byCell[c][i].rounds, r.Median)
+		time := r.Median
+		if what == "min" {
+			time = r.Min
+		}
+		byCell[c][i].rounds = append(byCell[c][i].rounds, time)
 	}
 }
 

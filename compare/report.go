@@ -20,6 +20,7 @@ type report struct {
 	Command string       `json:"command"`
 	Machine machine      `json:"machine"`
 	Rounds  int          `json:"rounds"`
+	Figure  string       `json:"figure"` // of a round's samples: median or min
 	Results []comparison `json:"results"`
 }
 
@@ -35,7 +36,7 @@ type comparison struct {
 }
 
 // A ratio is how many times as long the best peer takes. Times are in
-// microseconds, the best round's median.
+// microseconds, the best round's.
 type ratio struct {
 	Collective string   `json:"collective"`
 	Ranks      int      `json:"n"`
@@ -59,7 +60,7 @@ func newReport(s settings, m *measurements, began time.Time) *report {
 	if len(s.args) > 0 && !slices.Equal(s.args, []string{"--write"}) {
 		command += fmt.Sprintf(" ARGS=%q", strings.Join(s.args, " "))
 	}
-	r := &report{Date: began.UTC().Format(time.DateOnly), Command: command, Machine: thisMachine(), Rounds: m.rounds}
+	r := &report{Date: began.UTC().Format(time.DateOnly), Command: command, Machine: thisMachine(), Rounds: m.rounds, Figure: s.figure}
 	for _, root := range []string{eachRoot, oneRoot} {
 		for _, side := range m.sides {
 			if !side.ours() {
@@ -146,7 +147,7 @@ func (c comparison) lines() (lines []line, ranks []int) {
 
 // text prints the report for a terminal.
 func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s\n%s; %s\n", r.Date, r.Command, r.Machine, plural(r.Rounds, "round"))
+	fmt.Fprintf(w, "%s, %s\n%s; the best %s of %s\n", r.Date, r.Command, r.Machine, r.Figure, plural(r.Rounds, "round"))
 	fmt.Fprintln(w, "peer's best over ours; in brackets our time and the peer's, in µs; ! where we are slower")
 	for _, c := range r.Results {
 		fmt.Fprintf(w, "\n%s: median %s, minimum %s, %d of %d below 1\n", c.title(), digits(c.Median), digits(c.Minimum), c.Below, len(c.Cells))
@@ -209,7 +210,7 @@ func (r *report) write(dir string) error {
 // markdown is the generated part of the page.
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, by `%s`, %s. %s.\n\n", r.Date, r.Command, plural(r.Rounds, "round"), r.Machine)
+	fmt.Fprintf(&b, "\n%s, by `%s`: the best %s of %s. %s.\n\n", r.Date, r.Command, r.Figure, plural(r.Rounds, "round"), r.Machine)
 	b.WriteString("| ours | cells | median ratio | least ratio | cells below 1 |\n|---|--:|--:|--:|--:|\n")
 	for _, c := range r.Results {
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %d |\n", c.title(), len(c.Cells), digits(c.Median), digits(c.Minimum), c.Below)
