@@ -8,16 +8,22 @@ import (
 	"unsafe"
 )
 
-// apply runs a kernel on typed vectors, three-operand and in place on either
-// side, and reports what differs from want.
+// apply runs every path's kernel on typed vectors, three-operand and in place
+// on either side, and reports what differs from want.
 func apply[T comparable](t *testing.T, op Op, a, b []T, want func(x, y T) T) {
 	t.Helper()
 	kind := reflect.TypeFor[T]().Kind()
-	f := For(op, kind)
-	if f == nil {
-		t.Errorf("no kernel for %v of %v", op, kind)
-		return
+	for p := loops; p <= best; p++ {
+		if f := find(p, op, kind); f != nil {
+			applyOne(t, f, fmt.Sprintf("%v of %v with %v", op, kind, p), a, b, want)
+		} else {
+			t.Errorf("no kernel for %v of %v with %v", op, kind, p)
+		}
 	}
+}
+
+func applyOne[T comparable](t *testing.T, f Func, what string, a, b []T, want func(x, y T) T) {
+	t.Helper()
 	raw := func(v []T) []byte {
 		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
 	}
@@ -40,7 +46,7 @@ func apply[T comparable](t *testing.T, op Op, a, b []T, want func(x, y T) T) {
 	} {
 		for i, got := range run() {
 			if w := want(a[i], b[i]); fmt.Sprint(got) != fmt.Sprint(w) {
-				t.Errorf("%v of %v %v: %v ⊕ %v is %v, want %v", op, kind, name, a[i], b[i], got, w)
+				t.Errorf("%s %s: %v ⊕ %v is %v, want %v", what, name, a[i], b[i], got, w)
 			}
 		}
 	}
