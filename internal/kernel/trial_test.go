@@ -78,7 +78,7 @@ func newTrial(p path, op Op, kind reflect.Kind, longest int) *trial {
 	return &trial{
 		kind: kind, f: find(p, op, kind), plain: plain(op, kind),
 		random: newRandom(op, kind),
-		got: newStage(longest), want: newStage(longest),
+		got:    newStage(longest), want: newStage(longest),
 	}
 }
 
