@@ -17,7 +17,7 @@ type holding struct {
 
 func (h holding) equal(g holding) bool { return h.block == g.block && slices.Equal(h.from, g.from) }
 
-// A place is a block of a rank's memory.
+// A spot is a block of a rank's memory.
 type spot struct {
 	rank   int
 	buffer sched.Buffer
@@ -25,9 +25,9 @@ type spot struct {
 }
 
 // histories replays a schedule on symbols, and returns what each rank holds
-// before the first step and after each: of its memory that which it will still
-// send or combine, or which is its result. What lies in several places counts
-// once. For a barrier it is whose arrival a rank has heard of.
+// before the first step and after each: of its memory that which it has just
+// received, will still send or combine, or has as its result. What lies in
+// several places counts once. For a barrier it is whose arrival a rank has heard of.
 func histories(s *sched.Schedule) ([][][]holding, error) {
 	t, err := s.Timeline()
 	if err != nil {
@@ -41,6 +41,11 @@ func histories(s *sched.Schedule) ([][][]holding, error) {
 	states := [][][]holding{m.of(alive[0])}
 	for step := range t.Steps() {
 		m.play(t, step)
+		for _, g := range t.Messages(step) {
+			for i := range g.Blocks.Len() {
+				alive[step+1][spot{g.To, g.Dst, g.At + i}] = true
+			}
+		}
 		states = append(states, m.of(alive[step+1]))
 	}
 	return states, nil

@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,14 +39,32 @@ func told(t *testing.T, s *sched.Schedule) string {
 	return b.String()
 }
 
-func TestTell(t *testing.T) {
-	for _, c := range []struct {
-		c sched.Collective
-		a string
-		p int
-	}{{sched.Scatter, "binomial", 8}, {sched.Gather, "binomial", 8}, {sched.Bcast, "binomial", 5}, {sched.Reduce, "binomial", 8}, {sched.Reduce, "tree", 7},
-		{sched.AllReduce, "recursive-doubling", 4}, {sched.AllReduce, "recursive-halving", 4}, {sched.AllReduce, "butterfly", 7}, {sched.AllToAll, "hypercube", 4},
-		{sched.Scan, "recursive-doubling", 5}, {sched.Barrier, "dissemination", 5}, {sched.Shift, "ring", 5}, {sched.AllGather, "ring", 4}} {
-		t.Logf("%v %s %d\n%s", c.c, c.a, c.p, told(t, built(t, c.c, c.a, c.p, 0)))
+func TestBlocksLookAsTheyDid(t *testing.T) {
+	show := func(t *testing.T, name string, s Scene) {
+		var b bytes.Buffer
+		if err := Blocks(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, b.String())
+		golden(t, "blocks/"+name+".svg", b.Bytes())
 	}
+	for _, c := range []play{
+		{"scatter-8", sched.Scatter, "binomial", 8, 0, "full", nil, NetworkOptions{}},
+		{"gather-8", sched.Gather, "binomial", 8, 0, "full", nil, NetworkOptions{}},
+		{"tree-7", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}},
+		{"tree-8", sched.Reduce, "tree", 8, 0, "full", nil, NetworkOptions{}},
+		{"butterfly-5", sched.AllReduce, "butterfly", 5, 0, "full", nil, NetworkOptions{}},
+		{"butterfly-6", sched.AllReduce, "butterfly", 6, 0, "full", nil, NetworkOptions{}},
+		{"butterfly-7", sched.AllReduce, "butterfly", 7, 0, "full", nil, NetworkOptions{}},
+		{"butterfly-8", sched.AllReduce, "butterfly", 8, 0, "full", nil, NetworkOptions{}},
+		{"simple-exchange-4", sched.AllReduce, "recursive-doubling", 4, 0, "full", nil, NetworkOptions{}},
+		{"recursive-halving-4", sched.AllReduce, "recursive-halving", 4, 0, "full", nil, NetworkOptions{}},
+		{"alltoall-4", sched.AllToAll, "hypercube", 4, 0, "full", nil, NetworkOptions{}},
+		{"scan-5", sched.Scan, "recursive-doubling", 5, 0, "full", nil, NetworkOptions{}},
+		{"barrier-5", sched.Barrier, "dissemination", 5, 0, "full", nil, NetworkOptions{}},
+		{"bcast-1", sched.Bcast, "binomial", 1, 0, "full", nil, NetworkOptions{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { show(t, c.name, c.scene(t)) })
+	}
+	t.Run("matvec", func(t *testing.T) { show(t, "matvec", matvec(t, 4)) })
 }

@@ -23,6 +23,7 @@ type wire struct {
 	a, b        int   // vertices
 	there, back int   // the directed links from a to b and from b to a
 	curve       curve // from the centre of a to that of b
+	bent        bool  // is not straight
 }
 
 // A manner is how arrows run from processor to processor.
@@ -35,10 +36,10 @@ const (
 )
 
 const (
-	margin      = 34.0
+	margin      = 24.0
 	nodeRadius  = 17.0
 	switchSize  = 12.0
-	rowPitch    = 84.0
+	rowPitch    = 92.0
 	gridPitch   = 104.0
 	levelHeight = 84.0
 )
@@ -76,19 +77,21 @@ func layout(t topo.Topology) plan {
 	case *topo.FatTree:
 		l.fatTree(t)
 	case *topo.Star:
-		l.at = append(circle(t.Processors(), 90), point{})
+		l.at = append(circle(t.Processors(), 120), point{})
 	case *topo.Dragonfly:
 		bends = l.dragonfly(t)
 	default:
-		within := circle(t.Switches(), 0)
-		l.at = append(circle(t.Processors(), float64(t.Switches())*62/(2*math.Pi)+levelHeight), within...)
+		within := circle(t.Switches(), 60)
+		l.at = append(circle(t.Processors(), max(100, float64(t.Switches())*68/(2*math.Pi)+levelHeight)), within...)
 	}
 	l.wire(t)
 	for i := range l.wires {
+		w := &l.wires[i]
 		if bends != nil {
-			bends(&l.wires[i])
+			bends(w)
 		}
-		l.clear(&l.wires[i])
+		l.clear(w)
+		w.bent = w.curve != straight(l.at[w.a], l.at[w.b])
 	}
 	l.frame()
 	return l
@@ -167,7 +170,7 @@ func (l *plan) frame() {
 // circle places n vertices clockwise from the top, far enough from each other,
 // and at least so far from the middle.
 func circle(n int, least float64) []point {
-	radius := max(float64(n)*62/(2*math.Pi), 60, least)
+	radius := max(float64(n)*68/(2*math.Pi), least)
 	at := make([]point, n)
 	for i := range at {
 		at[i] = polar(radius, float64(i)/float64(n))

@@ -11,11 +11,15 @@ func (l *plan) arrows(pairs [][2]int) []curve {
 	ways := make([]curve, len(pairs))
 	for i, pair := range pairs {
 		best, least := curve{}, math.Inf(1)
+		w, _ := l.between(pair[0], pair[1])
 		for k, way := range l.ways(pair[0], pair[1]) {
-			cost := float64(2*k) + room.cost(way)
-			for v := range l.processors {
+			cost := 2*float64(k) + room.cost(way)
+			if w != nil {
+				cost = float64(k) // neighbours have a place of their own
+			}
+			for v, p := range l.at {
 				if v != pair[0] && v != pair[1] {
-					cost += 40 * float64(way.near(l.at[v], l.radius+6))
+					cost += 40 * float64(way.near(p, l.size(v)+6))
 				}
 			}
 			if cost < least-1e-6 {
@@ -33,32 +37,41 @@ func (l *plan) ways(from, to int) []curve {
 	a, b := l.at[from], l.at[to]
 	length := a.distance(b)
 	w, turned := l.between(from, to)
-	bent := w != nil && w.curve != straight(w.curve[0], w.curve[3])
 	switch {
-	case bent:
+	case w != nil && w.bent:
 		along := w.curve
 		if turned {
 			along = along.reverse()
 		}
-		push := along.beside(10)
+		push := along.beside(18)
 		push[0], push[3] = a, b
 		return []curve{push}
+	case w != nil && l.manner == beside:
+		// There and back pass on either side, unless a node is in the way.
+		h := 8 + 0.015*length
+		return []curve{bowed(a, b, h), bowed(a, b, -h), bowed(a, b, 3*h), bowed(a, b, -3*h)}
 	case l.manner == overhead:
-		return []curve{bowed(a, b, 12+0.2*length)}
+		return []curve{arched(a, b, arcHeight(length))}
 	case l.manner == beneath && b.x > a.x:
-		return []curve{bowed(a, b, -14-0.2*length)}
+		return []curve{arched(a, b, -arcHeight(length))}
 	case l.manner == beneath:
-		return []curve{bowed(a, b, 24+0.235*length)} // below the one that goes there
+		return []curve{arched(a, b, 12+1.12*arcHeight(length))} // below the one that goes there
 	}
 	var ways []curve
-	heights := []float64{0.14 * length, 0.2 * length, 0.27 * length, 0.36 * length}
-	if w != nil {
-		heights = []float64{7 + 0.05*length, 15 + 0.07*length}
-	}
+	heights := []float64{0.2 * length, 0.27 * length, 0.14 * length, 0.36 * length}
 	for _, h := range heights {
 		ways = append(ways, bowed(a, b, h), bowed(a, b, -h))
 	}
 	return ways
+}
+
+// arcHeight is how high an arc over a row is: low to the next node, and then
+// less and less steeply growing, so that long rows do not make high figures.
+func arcHeight(length float64) float64 {
+	if length < 1.5*rowPitch {
+		return 15
+	}
+	return 45 * math.Pow(length/(2*rowPitch), 0.83)
 }
 
 // between returns the wire between two vertices, and whether it leads from the

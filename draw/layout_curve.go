@@ -25,11 +25,18 @@ type curve [4]point
 func straight(a, b point) curve { return curve{a, a.mix(b, 1.0/3), a.mix(b, 2.0/3), b} }
 
 // bowed returns a curve that is so far from the line at its middle, to the left
-// of who goes from a to b. The longer it is the steeper it leaves, so that
-// those that leave one point are soon apart.
+// of who goes from a to b.
 func bowed(a, b point, height float64) curve {
 	length := a.distance(b)
 	along, aside := a.towards(b).times(min(16+0.12*length, 0.3*length)), a.towards(b).left().times(height*4/3)
+	return curve{a, a.plus(along).plus(aside), b.minus(along).plus(aside), b}
+}
+
+// arched returns such a curve over or under a row. The longer it is the steeper
+// it leaves, so that those that leave one node are soon apart.
+func arched(a, b point, height float64) curve {
+	length := a.distance(b)
+	along, aside := a.towards(b).times(min(50, 0.3*length)), a.towards(b).left().times(height*4/3)
 	return curve{a, a.plus(along).plus(aside), b.minus(along).plus(aside), b}
 }
 

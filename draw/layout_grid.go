@@ -60,7 +60,7 @@ func closing(a, b point, height float64) curve {
 
 func (l *plan) row(t *topo.Grid, p int) func(*wire) {
 	if t.Closed() && p > longRow {
-		l.at = circle(p, 0)
+		l.at = circle(p, 100)
 		return nil
 	}
 	l.manner = overhead
@@ -70,7 +70,7 @@ func (l *plan) row(t *topo.Grid, p int) func(*wire) {
 	return func(w *wire) {
 		if a, b := l.at[w.a], l.at[w.b]; math.Abs(a.x-b.x) > rowPitch*1.5 {
 			// From the outer sides of the ends, under all that may be between.
-			deep := 60 + 0.2*math.Abs(a.x-b.x)
+			deep := 4.0 / 3 * (22 + arcHeight(math.Abs(a.x-b.x)))
 			out := a.minus(b).times(0.09)
 			w.curve = curve{a, a.plus(out).plus(point{0, deep}), b.minus(out).plus(point{0, deep}), b}
 		}
@@ -82,6 +82,9 @@ func (l *plan) row(t *topo.Grid, p int) func(*wire) {
 func (l *plan) cube(t *topo.Hypercube) {
 	l.bits = max(bits.Len(uint(t.Processors()-1)), 1)
 	l.radius = 21
+	if l.bits > 4 {
+		l.radius = 23
+	}
 	l.at = lattice(slices.Repeat([]int{2}, bits.Len(uint(t.Processors()-1))), 1.6*gridPitch, -1, l.radius)
 }
 
@@ -128,9 +131,9 @@ type axis struct {
 func slant(axes []axis, n int, pitch, room float64) point {
 	preferred := []float64{0.105, -0.04, -0.29}[(len(axes)-2)%3] // turns from the right, upwards
 	best, most := point{}, -1.0
-	for length := 0.6 * pitch; length < 20*pitch; length *= 1.05 {
-		for i := range 17 {
-			aside := 0.006 * float64((i+1)/2)
+	for length := 0.72 * pitch; length < 20*pitch; length *= 1.05 {
+		for i := range 41 {
+			aside := 0.004 * float64((i+1)/2)
 			if i%2 == 1 {
 				aside = -aside
 			}

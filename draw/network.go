@@ -144,7 +144,7 @@ func (f *networkFigure) hold() error {
 	for i, state := range states {
 		p := f.panels[min(i, len(f.panels)-1)]
 		if i < len(states)-1 {
-			p.caption = fmt.Sprintf("Before and during step %d", i+1)
+			p.caption = fmt.Sprintf("Before step %d", i+1)
 		}
 		p.holds = make([][]string, f.plan.processors)
 		for rank, held := range state {
@@ -204,10 +204,10 @@ func (f *networkFigure) draw() *svg {
 	columns := columnsFor(len(f.panels), size)
 	rows := (len(f.panels) + columns - 1) / columns
 	legend := f.legend()
-	width := max(float64(columns)*(size.x+panelGap)-panelGap, textWidth(f.title(), 18)+40, textWidth(f.subtitle(), 13)+40, legend.width)
-	f.svg = newSVG("network", f.title(), f.describe(), width, headRoom+float64(rows)*(size.y+panelGap)-panelGap+footRoom)
-	f.text(20, 30, f.title(), "style", "font-size:18px;font-weight:600")
-	f.text(20, 50, f.subtitle(), "style", "font-size:13px;fill:"+faint)
+	width := max(float64(columns)*(size.x+panelGap)-panelGap, textWidth(headline(f.scene), 18)+40, textWidth(byline(f.scene), 13)+40, legend.width)
+	f.svg = newSVG("network", headline(f.scene), f.describe(), width, headRoom+float64(rows)*(size.y+panelGap)-panelGap+footRoom)
+	f.text(20, 30, headline(f.scene), "style", "font-size:18px;font-weight:600")
+	f.text(20, 50, byline(f.scene), "style", "font-size:13px;fill:"+faint)
 	inset := (width - float64(columns)*(size.x+panelGap) + panelGap) / 2
 	for i, p := range f.panels {
 		at := point{inset + float64(i%columns)*(size.x+panelGap), headRoom + float64(i/columns)*(size.y+panelGap)}
@@ -241,42 +241,11 @@ func columnsFor(n int, size point) int {
 	return best
 }
 
-func (f *networkFigure) title() string {
-	if f.scene.Title != "" {
-		return f.scene.Title
-	}
-	var names []string
-	for _, part := range f.scene.Parts {
-		name := part.Schedule.Collective.String() + " " + part.Schedule.Algorithm
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", then ")
-}
-
-func (f *networkFigure) subtitle() string {
-	r := f.scene.Result
-	words := fmt.Sprintf("%v, %s, %s, %s", r.Config.Topology, amount(r.Ranks, "rank"), amount(r.Steps, "step"), amount(r.Messages, "message"))
-	if r.MaxLinkLoad > 1 {
-		words += fmt.Sprintf("; up to %d messages of a step want the same link", r.MaxLinkLoad)
-	}
-	return words
-}
-
-// amount writes "1 step" and "2 steps".
-func amount(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // describe says in words all that the figure shows.
 func (f *networkFigure) describe() string {
 	r := f.scene.Result
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s.", f.subtitle())
+	fmt.Fprintf(&b, "%s.", byline(f.scene))
 	if r.Config.Placement != nil {
 		b.WriteString(" Rank on processor:")
 		for rank := range r.Ranks {

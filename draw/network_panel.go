@@ -14,6 +14,7 @@ type label struct {
 	colour string
 	size   float64
 	bold   bool
+	chip   bool // on a ground of its own
 }
 
 const lineHeight = 1.2 // of a font's size
@@ -23,7 +24,11 @@ func (l label) box() box {
 	for _, words := range l.lines {
 		width = max(width, textWidth(words, l.size))
 	}
-	return around(l.at, width+2, float64(len(l.lines))*l.size*lineHeight)
+	height := float64(len(l.lines)) * l.size * lineHeight
+	if l.chip {
+		return around(l.at, width+6, height+4)
+	}
+	return around(l.at, width+2, height)
 }
 
 // arrange finds a way for every arrow and a place for every label.
@@ -34,14 +39,14 @@ func (p *panel) arrange(f *networkFigure) {
 	s := newSpace(l, p.ways)
 	for _, load := range p.loads {
 		w, turned := wireOf(l, load.link)
-		s.place(label{lines: []string{fmt.Sprintf("×%d", load.messages)}, colour: red, size: 15, bold: true}, along(w, turned), 11)
+		s.place(label{lines: []string{fmt.Sprintf("×%d", load.messages)}, colour: red, size: 15, bold: true}, along(w, turned), 1, 12)
 	}
 	for i, way := range p.ways {
-		s.place(label{lines: []string{numbered(p.steps[i])}, colour: p.hue(i), size: 13, bold: true}, way, 9)
+		s.place(label{lines: []string{numbered(p.steps[i])}, colour: p.hue(i), size: 13, bold: true}, way, outer(way), 9)
 	}
 	for v, words := range p.holds {
 		if len(words) > 0 {
-			s.placeNear(label{lines: words, colour: ink, size: 13}, l.at[v], l.radius)
+			s.placeNear(label{lines: words, colour: ink, size: 13, chip: true}, l.at[v], l.radius)
 		}
 	}
 	p.labels = s.labels
@@ -118,7 +123,7 @@ func (p *panel) congested(f *networkFigure, load load) {
 	f.start("g", "class", "congested", "fill", "none", "stroke", red, "stroke-width", 3.4)
 	f.words("title", fmt.Sprintf("link %s: %d messages at once", topo.LinkName(f.scene.Result.Config.Topology, load.link), load.messages))
 	f.empty("path", "d", way.path())
-	tip, heading := way.at(0.54), way.heading(0.54)
+	tip, heading := way.at(0.68), way.heading(0.68)
 	back, side := tip.minus(heading.times(9)), heading.left().times(6)
 	f.empty("path", "d", fmt.Sprintf("M%s L%s L%s", back.plus(side), tip, back.minus(side)), "stroke-width", 2.6)
 	f.end()
@@ -141,7 +146,7 @@ func (f *networkFigure) vertex(v int) {
 	if rank < 0 {
 		fill, stroke = paper, "#aeb6c2"
 	} else if f.isRoot(rank) {
-		fill = "#ffe9a8"
+		fill = rootGround
 	}
 	f.start("g", "class", "node")
 	f.empty("circle", "cx", at.x, "cy", at.y, "r", l.radius, "fill", fill, "stroke", stroke, "stroke-width", 1.5)
@@ -200,11 +205,18 @@ func (p *panel) arrow(f *networkFigure, i int, way curve) {
 // label writes words on a ground of paper, so that lines do not strike them
 // out.
 func (f *networkFigure) label(l label) {
+	if l.chip {
+		b := l.box()
+		f.empty("rect", "x", b.min.x, "y", b.min.y, "width", b.max.x-b.min.x, "height", b.max.y-b.min.y, "rx", 5, "fill", "#e3eefa", "stroke", "#9dbbdc", "stroke-width", 0.8)
+	}
 	weight := ""
 	if l.bold {
 		weight = ";font-weight:700"
 	}
-	style := "font-size:" + number(l.size) + "px;fill:" + l.colour + weight + ";paint-order:stroke;stroke:" + paper + ";stroke-width:4px;stroke-linejoin:round"
+	style := "font-size:" + number(l.size) + "px;fill:" + l.colour + weight
+	if !l.chip {
+		style += ";paint-order:stroke;stroke:" + paper + ";stroke-width:4px;stroke-linejoin:round"
+	}
 	step := l.size * lineHeight
 	y := l.at.y - float64(len(l.lines)-1)*step/2 + l.size*0.36
 	for i, words := range l.lines {
@@ -212,16 +224,7 @@ func (f *networkFigure) label(l label) {
 	}
 }
 
-// A key says what the signs of a figure mean.
-type key struct {
-	width float64
-	items []keyItem
-}
-
-type keyItem struct {
-	sign, words string
-}
-
+// legend says what the signs of this figure mean.
 func (f *networkFigure) legend() key {
 	k := key{items: []keyItem{{"arrow", "a message, with the number of its step"}}}
 	for _, p := range f.panels {
@@ -238,28 +241,6 @@ func (f *networkFigure) legend() key {
 			k.items = append(k.items, keyItem{"root", "the root"})
 		}
 	}
-	k.width = 20
-	for _, item := range k.items {
-		k.width += textWidth(item.words, 12)*0.92 + 60
-	}
+	k.measure()
 	return k
-}
-
-func (k key) draw(s *svg, x, y float64) {
-	for _, item := range k.items {
-		switch item.sign {
-		case "arrow":
-			head, shaft := straight(point{x, y - 4}, point{x + 30, y - 4}).head()
-			s.empty("path", "d", shaft.path(), "fill", "none", "stroke", hue(0), "stroke-width", 1.9, "stroke-dasharray", "6 3.5")
-			s.empty("path", "d", head, "fill", hue(0))
-		case "red":
-			s.empty("path", "d", straight(point{x, y - 4}, point{x + 30, y - 4}).path(), "stroke", red, "stroke-width", 3.4)
-		case "switch":
-			s.empty("rect", "x", x+18, "y", y-10, "width", switchSize, "height", switchSize, "rx", 2, "fill", "#cfd6e0", "stroke", faint, "stroke-width", 1.2)
-		case "root":
-			s.empty("circle", "cx", x+23, "cy", y-4, "r", 7, "fill", "#ffe9a8", "stroke", ink, "stroke-width", 1.3)
-		}
-		s.text(x+38, y, item.words, "style", "font-size:12px;fill:"+faint)
-		x += textWidth(item.words, 12)*0.92 + 60
-	}
 }

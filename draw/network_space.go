@@ -18,17 +18,21 @@ func newSpace(l *plan, ways []curve) *space {
 	return s
 }
 
-// place puts a label beside a curve: at its middle and on its outer side, or
-// else where the least is in the way.
-func (s *space) place(l label, way curve, away float64) {
-	outer := 1.0
+// outer tells on which side a curve bulges: 1 for the left of who follows it.
+func outer(way curve) float64 {
 	if chord := way[0].towards(way[3]).left(); way.at(0.5).minus(way[0]).dot(chord) < -0.5 {
-		outer = -1
+		return -1
 	}
+	return 1
+}
+
+// place puts a label beside a curve: at its middle and on the given side, or
+// else where the least is in the way.
+func (s *space) place(l label, way curve, first, away float64) {
 	size := l.box()
 	best, least := l, math.Inf(1)
 	for k, t := range []float64{0.5, 0.43, 0.57, 0.36, 0.64, 0.3, 0.7, 0.24, 0.76, 0.18, 0.82} {
-		for side, sign := range []float64{outer, -outer, 0} {
+		for side, sign := range []float64{first, -first, 0} {
 			normal := way.heading(t).left().times(sign)
 			// As far as the box reaches in that direction.
 			reach := math.Abs(normal.x)*(size.max.x-size.min.x)/2 + math.Abs(normal.y)*(size.max.y-size.min.y)/2
