@@ -46,10 +46,11 @@ func (f *flows) add(i int32) bool {
 	m := &f.messages[i]
 	route := f.route(m.from, m.to)
 	limit := 1 / f.perWord(len(route))
-	if m.words == 0 || math.IsInf(limit, 1) && f.memory == 0 {
+	words := f.words(m)
+	if words == 0 || math.IsInf(limit, 1) && f.memory == 0 {
 		return false
 	}
-	w := flow{message: i, words: float64(m.words), limit: limit}
+	w := flow{message: i, words: float64(words), limit: limit}
 	if f.share && f.model.Tw > 0 {
 		w.channels = append(w.channels, route...)
 	}

@@ -19,7 +19,7 @@ type network struct {
 	ranks    int
 	links    int // directed
 
-	path  []int32           // the last route
+	last  []int32           // the last route
 	known map[int64][]int32 // routes that are costly to find
 }
 
@@ -27,7 +27,7 @@ func newNetwork(c Config, ranks int) *network {
 	n := &network{
 		topology: c.Topology, place: c.Placement, model: c.Model, forward: c.StoreAndForward,
 		ranks: ranks, links: 2 * c.Topology.LinkCount(),
-		path: make([]int32, 0, c.Topology.Diameter()),
+		last: make([]int32, 0, c.Topology.Diameter()),
 	}
 	if _, searches := c.Topology.(*topo.Graph); searches {
 		n.known = make(map[int64][]int32)
@@ -58,8 +58,8 @@ func (n *network) route(from, to int32) []int32 {
 		a, b = n.place[a], n.place[b]
 	}
 	if n.known == nil {
-		n.path = n.topology.AppendRoute(n.path[:0], a, b)
-		return n.path
+		n.last = n.topology.AppendRoute(n.last[:0], a, b)
+		return n.last
 	}
 	key := int64(from)<<32 | int64(to)
 	route, ok := n.known[key]

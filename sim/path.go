@@ -56,10 +56,10 @@ func (p *played) message(i int32) (m Message, by int32) {
 	hops := len(p.route(it.from, it.to))
 	m = Message{
 		Step: int(it.round - 1), From: int(it.from), To: int(it.to),
-		Words: it.words, Hops: hops, Combine: it.combine,
+		Words: p.words(it), Hops: hops, Combine: it.combine(),
 		Ready: max(sent, received),
 	}
-	m.Start, m.End = m.Ready, m.Ready+p.duration(it.words, hops)
+	m.Start, m.End = m.Ready, m.Ready+p.duration(m.Words, hops)
 	if p.start != nil {
 		m.Start, m.End = p.start[i], p.finish[i]
 	}

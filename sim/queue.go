@@ -1,9 +1,18 @@
 package sim
 
+import (
+	"cmp"
+	"slices"
+)
+
 // queue plays the score where messages wait for each other: event by event, in
 // order of time. What happens at one time happens in this order: messages
-// arrive and give back what they held, ranks begin steps, and messages that are
-// ready try to start, the one that has been so for longest first.
+// arrive and let the next ones pass, ranks begin steps, messages that are ready
+// line up for ports, and those that have theirs for links.
+//
+// Nobody overtakes in a line, and a message joins all the lines of its route at
+// once. So the one that did first is first in all of them, and some message can
+// always go on.
 type queue struct {
 	*score
 	*network
@@ -11,16 +20,19 @@ type queue struct {
 	times  *times
 
 	now    float64
-	coming []bool    // per message: whether one of its ends has come
-	ready  []float64 // per message: when both have
+	coming []bool  // per message: whether one of its ends has come
+	behind []int32 // per message: the lines in which others are before it
+	routed []bool  // per message: whether those are lines for links
 	events calendar
 	flows  *flows // nil where nothing slows a message down that has started
 
-	taken   []bool                  // per lane
-	freedBy []int32                 // per lane: the message that had it last
-	waiting map[int32]*pile[waiter] // per lane that somebody waits for
-	trying  pile[waiter]            // who may start now
-	lanes   []int32                 // of the message at hand
+	lines  []line // per lane
+	places []place
+	spare  int32    // the first place that is not taken, or 0
+	fresh  []waiter // messages that are ready since now
+	ported []waiter // messages that have their ports since now
+
+	path []int32
 
 	begins []int32 // the ranks that begin a step now
 	held   []int32 // with Sync: the ranks whose step is done
@@ -28,31 +40,29 @@ type queue struct {
 	waker  int32   // by which message
 }
 
-// A waiter is a message that is ready, and the lane that it waits for, or -1.
-type waiter struct {
-	ready         float64
-	message, lane int32
-}
+// A line is who has a lane, and behind it who waits for it.
+type line struct{ first, last int32 } // places; 0 for none
 
-func (w waiter) before(o waiter) bool {
-	if w.ready != o.ready {
-		return w.ready < o.ready
-	}
-	return w.message < o.message
+type place struct{ message, next int32 }
+
+// A waiter is a message in the order in which messages line up.
+type waiter struct{ place, message int32 }
+
+func (w waiter) compare(o waiter) int {
+	return cmp.Or(cmp.Compare(w.place, o.place), cmp.Compare(w.message, o.message))
 }
 
 func newQueue(c Config, s *score, n *network) *queue {
-	lanes := n.links + 2*s.ranks
 	q := &queue{
 		score: s, network: n, config: c,
-		times:   newTimes(s, c.Sync, true, true),
-		coming:  make([]bool, len(s.messages)),
-		ready:   make([]float64, len(s.messages)),
-		events:  newCalendar(),
-		taken:   make([]bool, lanes),
-		freedBy: make([]int32, lanes),
-		waiting: make(map[int32]*pile[waiter]),
-		waker:   -1,
+		times:  newTimes(s, c.Sync, true, true),
+		coming: make([]bool, len(s.messages)),
+		behind: make([]int32, len(s.messages)),
+		routed: make([]bool, len(s.messages)),
+		events: newCalendar(),
+		lines:  make([]line, n.links+2*s.ranks),
+		places: make([]place, 1), // place 0 is none
+		waker:  -1,
 	}
 	if c.Share || c.MemoryBandwidth > 0 {
 		q.flows = newFlows(c, n, s)
@@ -117,9 +127,16 @@ func (q *queue) settle() {
 		q.begin(rank)
 	}
 	q.begins = q.begins[:0]
-	for len(q.trying.items) > 0 {
-		q.try(q.trying.pop())
+	slices.SortFunc(q.fresh, waiter.compare)
+	for _, w := range q.fresh {
+		q.enterPorts(w.message)
 	}
+	q.fresh = q.fresh[:0]
+	slices.SortFunc(q.ported, waiter.compare)
+	for _, w := range q.ported {
+		q.enterLinks(w.message)
+	}
+	q.ported = q.ported[:0]
 }
 
 // openRound lets all ranks that are done go on together.
@@ -177,99 +194,129 @@ func (q *queue) come(i int32) {
 		q.coming[i] = true
 		return
 	}
-	q.ready[i] = q.now
-	q.trying.push(waiter{q.now, i, -1})
+	q.fresh = append(q.fresh, q.waiter(i))
 }
 
-// hold collects the lanes that a message holds while it is under way.
-func (q *queue) hold(i int32) []int32 {
-	m := &q.messages[i]
-	q.lanes = q.lanes[:0]
+func (q *queue) waiter(i int32) waiter {
+	step := q.times.stands[q.messages[i].from].step
+	return waiter{i - q.steps[step].sends, i}
+}
+
+// enterPorts lines a message up for its two ends' ports.
+func (q *queue) enterPorts(i int32) {
+	q.times.lane[i] = -1
 	if !q.config.AllPort {
-		q.lanes = append(q.lanes, q.wayOut(m.from), q.wayIn(m.to))
+		m := &q.messages[i]
+		q.join(q.wayOut(m.from), i)
+		q.join(q.wayIn(m.to), i)
 	}
+	q.goOn(i)
+}
+
+// enterLinks lines a message up for all the links of its route.
+func (q *queue) enterLinks(i int32) {
+	q.routed[i] = true
 	if !q.config.Share {
-		q.lanes = append(q.lanes, q.route(m.from, m.to)...)
+		m := &q.messages[i]
+		for _, link := range q.route(m.from, m.to) {
+			q.join(link, i)
+		}
 	}
-	return q.lanes
+	q.goOn(i)
 }
 
-// try starts a message if all its lanes are free, or lets it wait for the first
-// that is not.
-func (q *queue) try(w waiter) {
-	lanes := q.hold(w.message)
-	for _, lane := range lanes {
-		if !q.taken[lane] {
-			continue
-		}
-		q.line(lane).push(waiter{w.ready, w.message, lane})
-		if w.lane >= 0 && !q.taken[w.lane] {
-			q.wake(w.lane) // it is the next one's turn there
-		}
-		return
+// goOn lets a message go on that is first in all its lines.
+func (q *queue) goOn(i int32) {
+	switch {
+	case q.behind[i] > 0:
+	case q.routed[i]:
+		q.start(i)
+	default:
+		q.ported = append(q.ported, q.waiter(i))
 	}
-	for _, lane := range lanes {
-		q.taken[lane] = true
-	}
-	q.start(w)
 }
 
-func (q *queue) start(w waiter) {
-	i := w.message
-	q.times.start[i], q.times.lane[i] = q.now, w.lane
-	if w.lane >= 0 {
-		q.times.holder[i] = q.freedBy[w.lane]
-	}
+func (q *queue) start(i int32) {
 	m := &q.messages[i]
 	hops := len(q.route(m.from, m.to))
+	q.times.start[i] = q.now
 	if q.flows != nil {
 		q.events.add(q.now+q.latency(hops), event{flowing, i})
+	} else {
+		q.events.add(q.now+q.duration(q.words(m), hops), event{arrival, i})
+	}
+}
+
+// join puts a message at the end of a line.
+func (q *queue) join(lane, i int32) {
+	at := q.spare
+	if at == 0 {
+		at = int32(len(q.places))
+		q.places = append(q.places, place{})
+	} else {
+		q.spare = q.places[at].next
+	}
+	q.places[at] = place{message: i}
+	l := &q.lines[lane]
+	if l.first == 0 {
+		l.first = at
+	} else {
+		q.places[l.last].next = at
+		q.behind[i]++
+	}
+	l.last = at
+}
+
+// leave takes the first message out of a line. The next one's turn may have
+// come.
+func (q *queue) leave(lane int32) {
+	l := &q.lines[lane]
+	at := l.first
+	left, next := q.places[at].message, q.places[at].next
+	q.places[at].next, q.spare = q.spare, at
+	l.first = next
+	if next == 0 {
 		return
 	}
-	q.events.add(q.now+q.duration(m.words, hops), event{arrival, i})
-}
-
-func (q *queue) line(lane int32) *pile[waiter] {
-	l := q.waiting[lane]
-	if l == nil {
-		l = new(pile[waiter])
-		q.waiting[lane] = l
-	}
-	return l
-}
-
-// wake lets the first who waits for a lane try.
-func (q *queue) wake(lane int32) {
-	if l := q.waiting[lane]; l != nil && len(l.items) > 0 {
-		q.trying.push(l.pop())
-	}
+	i := q.places[next].message
+	q.times.lane[i], q.times.holder[i] = lane, left
+	q.behind[i]--
+	q.goOn(i)
 }
 
 // arrive ends a message.
 func (q *queue) arrive(i int32, at float64) {
-	for _, lane := range q.hold(i) {
-		q.taken[lane], q.freedBy[lane] = false, i
-		q.wake(lane)
-	}
+	q.now = at
 	m := &q.messages[i]
+	if !q.config.AllPort {
+		q.leave(q.wayOut(m.from))
+		q.leave(q.wayIn(m.to))
+	}
+	if !q.config.Share {
+		q.path = append(q.path[:0], q.route(m.from, m.to)...) // who starts now has a route, too
+		for _, link := range q.path {
+			q.leave(link)
+		}
+	}
 	start := q.times.start[i]
 	q.times.finish[i] = at
 	q.times.span(m.round-1).cover(start, at)
 	a, b := &q.times.stands[m.from], &q.times.stands[m.to]
-	a.sent(m.words, at-start)
-	b.received(m.words, at-start, m.combine)
+	words := q.words(m)
+	a.sent(words, at-start)
+	b.received(words, at-start, m.combine())
 	if a.arrived(i, at) {
-		q.done(m.from, a, m.round-1)
+		q.done(m.from, a)
 	}
 	if b.arrived(i, at) {
-		q.done(m.to, b, m.round-1)
+		q.done(m.to, b)
 	}
 }
 
 // done ends a rank's step.
-func (q *queue) done(rank int32, s *stand, round int32) {
+func (q *queue) done(rank int32, s *stand) {
 	s.endStep(q.steps, q.model.Top)
-	q.times.span(round).cover(s.reach, s.reach)
+	q.times.span(q.messages[s.cause].round-1).cover(s.reach, s.reach)
 	if !q.config.Sync {
 		q.prepare(rank, s.reach)
 		return

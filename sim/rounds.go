@@ -1,46 +1,70 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
-// rounds lines the programs up: all ranks whose step is done begin their next
-// one together, round after round, and a message belongs to the round in which
-// the later of its ends comes to it. What a link is asked to carry in a step
-// follows from that, whatever anything costs.
+// rounds lines the programs up, and finds the step that each message belongs
+// to: the first that both its ends have come to. What a link is asked to carry
+// in a step follows from that, whatever anything costs.
 //
 // It also times everything as if no message ever waited for another. As long
 // as no lane is asked for before it is free again, that is what happens. If one
 // is, contended is set, and the times must be found by queue instead.
+//
+// Ranks may go on in any order. Depth first, a rank goes on as far as it gets,
+// and with it those that waited for it; most schedules then touch memory that
+// they have touched just before. But links must be asked for in the order of
+// steps, and where they are not, disordered is set, and all must be done again
+// breadth first: all ranks that can begin a step begin it, round after round.
 type rounds struct {
 	*score
 	*network
-	config    Config
-	times     *times
-	contended bool
+	config     Config
+	times      *times
+	contended  bool
+	disordered bool
 
 	links   []lane    // per directed link
 	out, in []float64 // per rank: when its way out and in is free again; nil with all ports
 
-	now        int32   // the current round
-	opening    float64 // with Sync: when its steps begin
-	openedBy   int32   // after which message
-	latest     float64 // the same of the next round, as far as is known
-	latestBy   int32
-	next       []int32 // the ranks that begin a step in the next round
-	perStep    []Step
-	here       Step    // this round's
-	congested  []int32 // links that are asked to carry more than one message in this round
-	undone     int     // messages that have not arrived
-	tailRounds int     // rounds, with those of ranks that only copy in the end
+	work    []int32 // the ranks that begin a step
+	undone  int     // messages that have not arrived
+	perStep []Step
+	tail    int // steps, with those of ranks that only copy in the end
+
+	// With Sync: when the steps of this round begin, and after which message;
+	// and the same of the next round, as far as is known.
+	opening, latest    float64
+	openedBy, latestBy int32
 }
 
 // A lane is what messages go through one after another.
 type lane struct {
-	free  float64 // when it is free again
-	stamp int32   // 1 + the last round in which it was asked for
-	load  int32   // by so many messages
+	free float64 // when it is free again
+	step int32   // 1 + the last step in which it was asked for
+	many int32   // 0 if once; otherwise 1 + its place in that step's list of congested links
+}
+
+// lineUp returns the rounds of a score.
+func lineUp(c Config, s *score, n *network) (*rounds, error) {
+	r := newRounds(c, s, n)
+	if c.Sync {
+		r.breadthFirst()
+	} else if r.depthFirst(); r.disordered {
+		for i := range s.messages {
+			s.messages[i].round = 0
+		}
+		r = newRounds(c, s, n)
+		r.breadthFirst()
+	}
+	if r.undone > 0 {
+		return nil, r.stuck()
+	}
+	r.complete()
+	return r, nil
 }
 
 func newRounds(c Config, s *score, n *network) *rounds {
@@ -54,35 +78,30 @@ func newRounds(c Config, s *score, n *network) *rounds {
 	if !c.AllPort {
 		r.out, r.in = make([]float64, s.ranks), make([]float64, s.ranks)
 	}
+	r.work = make([]int32, s.ranks)
+	for i := range r.work {
+		r.work[i] = int32(s.ranks - 1 - i)
+	}
 	return r
 }
 
-func (r *rounds) run() error {
-	ranks := make([]int32, r.score.ranks)
-	for i := range ranks {
-		ranks[i] = int32(i)
+func (r *rounds) depthFirst() {
+	for n := len(r.work); n > 0 && !r.disordered; n = len(r.work) {
+		rank := r.work[n-1]
+		r.work = r.work[:n-1]
+		r.arrive(rank)
 	}
-	for len(ranks) > 0 {
+}
+
+func (r *rounds) breadthFirst() {
+	var ranks []int32
+	for len(r.work) > 0 {
+		ranks, r.work = r.work, ranks[:0]
 		for _, rank := range ranks {
 			r.arrive(rank)
 		}
-		r.endRound()
-		ranks, r.next = r.next, ranks[:0]
+		r.opening, r.openedBy = r.latest, r.latestBy
 	}
-	if r.undone > 0 {
-		return r.stuck()
-	}
-	r.perStep = r.perStep[:max(r.tailRounds, r.busyRounds())]
-	return nil
-}
-
-// busyRounds returns the number of rounds up to the last that has a message.
-func (r *rounds) busyRounds() int {
-	n := len(r.perStep)
-	for n > 0 && r.perStep[n-1].Messages == 0 {
-		n--
-	}
-	return n
 }
 
 // arrive brings a rank to its next step. A message whose other end is there
@@ -128,35 +147,39 @@ func (r *rounds) come(i int32) {
 // leave ends a rank's part.
 func (r *rounds) leave(rank int32, s *stand) {
 	if r.copying[rank] {
-		r.tailRounds = max(r.tailRounds, int(r.now)+1)
+		r.tail = max(r.tail, int(s.round)+1)
 	}
-	s.did.End = s.reach + s.work(r.tail[rank], r.model.Top)
+	s.did.End = s.reach + s.work(r.score.tail[rank], r.model.Top)
 }
 
 // carry lets a message go.
 func (r *rounds) carry(i int32, m *message) {
 	a, b := &r.times.stands[m.from], &r.times.stands[m.to]
+	words := r.words(m)
+	round := max(a.round, b.round)
+	here := r.step(round)
 	start := max(a.reach, b.reach)
 	route := r.route(m.from, m.to)
-	took := r.duration(m.words, len(route))
+	took := r.duration(words, len(route))
 	end := start + took
 	for _, link := range route {
-		r.ask(link, start, end)
+		r.ask(link, round, here, start, end)
 	}
 	if r.out != nil {
 		r.contended = r.contended || early(start, r.out[m.from]) || early(start, r.in[m.to])
 		r.out[m.from], r.in[m.to] = end, end
 	}
-	m.round = r.now + 1
+	m.round = round + 1
 	r.undone--
-	r.here.Messages++
-	r.here.Words += m.words
-	r.times.span(r.now).cover(start, end)
+	here.Messages++
+	here.Words += words
+	r.times.span(round).cover(start, end)
 	if r.times.start != nil {
 		r.times.start[i], r.times.finish[i] = start, end
 	}
-	a.sent(m.words, took)
-	b.received(m.words, took, m.combine)
+	a.sent(words, took)
+	b.received(words, took, m.combine())
+	a.until, b.until = max(a.until, round+1), max(b.until, round+1)
 	if a.arrived(i, end) {
 		r.done(m.from, a)
 	}
@@ -165,47 +188,62 @@ func (r *rounds) carry(i int32, m *message) {
 	}
 }
 
+// step returns that of a round.
+func (r *rounds) step(round int32) *Step {
+	for len(r.perStep) <= int(round) {
+		r.perStep = append(r.perStep, Step{})
+	}
+	return &r.perStep[round]
+}
+
 // done ends a rank's step.
 func (r *rounds) done(rank int32, s *stand) {
 	s.endStep(r.steps, r.model.Top)
-	r.times.span(r.now).cover(s.reach, s.reach)
+	s.round = s.until
+	r.times.span(r.messages[s.cause].round-1).cover(s.reach, s.reach)
 	if s.reach > r.latest {
 		r.latest, r.latestBy = s.reach, s.cause
 	}
-	r.next = append(r.next, rank)
+	r.work = append(r.work, rank)
 }
 
 // early reports whether somebody who starts finds a lane taken. What is equal
 // but for rounding is not.
 func early(start, free float64) bool { return start < free*(1-1e-12) }
 
-// ask takes a link, and counts what it is asked to carry in this round. Lanes
-// that are asked for in order, and never before they are free, are nobody's
+// ask takes a link, and counts what it is asked to carry in a step. Lanes that
+// are asked for in order, and never before they are free, are nobody's
 // bottleneck.
-func (r *rounds) ask(link int32, start, end float64) {
+func (r *rounds) ask(link, round int32, here *Step, start, end float64) {
 	l := &r.links[link]
 	r.contended = r.contended || early(start, l.free)
 	l.free = end
-	if l.stamp != r.now+1 {
-		l.stamp, l.load = r.now+1, 0
-		r.here.LinksInUse++
+	switch {
+	case l.step < round+1:
+		l.step, l.many = round+1, 0
+		here.LinksInUse++
+		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
+		return
+	case l.step > round+1:
+		r.disordered = true
+		return
+	case l.many == 0:
+		here.Congested = append(here.Congested, Load{int(link), 1})
+		l.many = int32(len(here.Congested))
 	}
-	l.load++
-	r.here.MaxLinkLoad = max(r.here.MaxLinkLoad, int(l.load))
-	if l.load == 2 {
-		r.congested = append(r.congested, link)
-	}
+	load := &here.Congested[l.many-1]
+	load.Messages++
+	here.MaxLinkLoad = max(here.MaxLinkLoad, load.Messages)
 }
 
-func (r *rounds) endRound() {
-	slices.Sort(r.congested)
-	for _, link := range r.congested {
-		r.here.Congested = append(r.here.Congested, Load{int(link), int(r.links[link].load)})
+// complete puts the steps in order.
+func (r *rounds) complete() {
+	for len(r.perStep) < r.tail {
+		r.perStep = append(r.perStep, Step{})
 	}
-	r.perStep = append(r.perStep, r.here)
-	r.here, r.congested = Step{}, r.congested[:0]
-	r.opening, r.openedBy = r.latest, r.latestBy
-	r.now++
+	for _, s := range r.perStep {
+		slices.SortFunc(s.Congested, func(a, b Load) int { return cmp.Compare(a.Link, b.Link) })
+	}
 }
 
 // stuck says who waits when nobody moves.

@@ -20,6 +20,7 @@ type score struct {
 	steps    []step // and one more, which ends the last
 	messages []message
 	meets    []int32 // per receive, by receiver, step, and place in the step: its message
+	lengths  []int   // the words that messages have; there are few such numbers
 
 	before  []int  // per step: words that copies combine before it; nil if none do
 	tail    []int  // per rank: words that copies combine after its last step
@@ -35,11 +36,15 @@ type step struct {
 }
 
 type message struct {
-	words    int
 	from, to int32
-	round    int32 // 1 + the round that it belongs to; see rounds
-	combine  bool  // by the receiver, with what it holds
+	round    int32  // 1 + the step that it belongs to; see rounds
+	size     uint32 // twice its place in lengths, and 1 if the receiver combines it
 }
+
+func (m *message) combine() bool { return m.size&1 != 0 }
+
+// words returns the length of a message.
+func (s *score) words(m *message) int { return s.lengths[m.size>>1] }
 
 // newScore collects the programs of all parts, and finds each receive its
 // message.
@@ -56,7 +61,7 @@ func newScore(ranks int, parts []Part, e estimate) (*score, error) {
 		tail:     make([]int, ranks),
 		copying:  make([]bool, ranks),
 	}
-	c := collector{score: s, recvs: make([]recv, 0, e.messages)}
+	c := collector{score: s, recvs: make([]recv, 0, e.messages), known: make(map[int]uint32)}
 	for rank := range ranks {
 		for i := range players {
 			if err := c.add(rank, &players[i]); err != nil {
@@ -153,8 +158,9 @@ func starts(s *sched.Schedule, words int) []int {
 type collector struct {
 	*score
 	recvs   []recv
-	pending int  // words that copies have combined since the last step
-	copies  bool // whether there were copies since the last step
+	known   map[int]uint32 // the place of each length
+	pending int            // words that copies have combined since the last step
+	copies  bool           // whether there were copies since the last step
 }
 
 type recv struct {
@@ -175,12 +181,12 @@ func (c *collector) add(rank int, p *player) error {
 			continue
 		}
 		for _, send := range step.Sends {
-			words := p.length(send.Blocks)
+			size := c.size(p.length(send.Blocks))
 			for _, to := range send.To {
 				if to < 0 || to >= p.Schedule.P {
 					return fmt.Errorf("rank %d sends to rank %d of %d", rank, to, p.Schedule.P)
 				}
-				c.messages = append(c.messages, message{words: words, from: int32(rank), to: int32(p.rank(to))})
+				c.messages = append(c.messages, message{from: int32(rank), to: int32(p.rank(to)), size: size})
 			}
 		}
 		for _, r := range step.Recvs {
@@ -192,6 +198,17 @@ func (c *collector) add(rank int, p *player) error {
 		c.endStep()
 	}
 	return nil
+}
+
+// size returns twice the place of a length in the list.
+func (c *collector) size(words int) uint32 {
+	place, ok := c.known[words]
+	if !ok {
+		place = uint32(len(c.lengths))
+		c.known[words] = place
+		c.lengths = append(c.lengths, words)
+	}
+	return 2 * place
 }
 
 func (c *collector) endStep() {
@@ -246,7 +263,9 @@ func (c *collector) pair(rank int, recvs []uint64, sent []int32) error {
 			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", rank, from)
 		}
 		c.meets[i] = sent[k]
-		c.messages[sent[k]].combine = c.recvs[i].combine
+		if c.recvs[i].combine {
+			c.messages[sent[k]].size |= 1
+		}
 	}
 	if len(recvs) < len(sent) {
 		return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", c.messages[sent[len(recvs)]].from, rank)

@@ -6,12 +6,13 @@
 //
 //   - A rank begins a step when its own previous step is done; with Sync, when
 //     everybody's is.
-//   - A message starts when both its ends have come to it and everything that
-//     it needs is free, all at once: with single ports its sender's way out and
-//     its receiver's way in, and every link of its route in its direction. It
-//     holds them until it has arrived. Among those that wait, the one whose
-//     ends came first goes first; of equals, that of the lower rank, and of one
-//     rank's the one that its program lists first.
+//   - A message is ready when both its ends have come to it. With single ports
+//     it then lines up for two: its sender's way out, and its receiver's way in.
+//     When it has both it lines up for every link of its route, in its
+//     direction, and when it is first in all these lines it starts. It keeps
+//     what it has until it has arrived. Lines are kept in the order of coming;
+//     of those who come at the same time, the one that its sender's step lists
+//     first goes first, and of equals that of the lower rank.
 //   - A message of m words over h links takes Ts + h·Th + m·Tw; by store and
 //     forward, Ts + h·(Th + m·Tw).
 //   - When a rank's messages of a step are done it combines what has come, for
@@ -77,10 +78,10 @@ type Part struct {
 // The schedules must be right: see [sched.Schedule.Check]. Of one whose
 // programs do not fit together Run says so. An error is one line.
 //
-// Time is linear in the number of links that messages cross as long as none
-// must wait for another, and near that where they do; with Share or a
-// MemoryBandwidth, each start and end costs time in proportion to the messages
-// under way. Memory is about 60 bytes per message.
+// Time is linear in the number of links that messages cross, but with Share or a
+// MemoryBandwidth each start and end costs time in proportion to the messages
+// under way. Memory is about 60 bytes per message, and twice that where messages
+// wait for each other.
 func Run(c Config, parts ...Part) (*Result, error) {
 	ranks, err := c.validate(parts)
 	if err != nil {
@@ -95,8 +96,8 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		return nil, err
 	}
 	n := newNetwork(c, ranks)
-	r := newRounds(c, s, n)
-	if err := r.run(); err != nil {
+	r, err := lineUp(c, s, n)
+	if err != nil {
 		return nil, err
 	}
 	times := r.times

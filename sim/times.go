@@ -62,6 +62,8 @@ func (t *times) span(round int32) *span {
 // A stand is where one rank is in its program, and what it has done so far.
 type stand struct {
 	step    int32   // its current step
+	round   int32   // the first in which that step can begin
+	until   int32   // the first in which the next one can, as far as is known
 	pending int32   // the messages of the step that have not arrived, at either end
 	cause   int32   // of those that have, the last
 	combine int     // the words to combine when all have
