@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/chorale-go/chorale/model"
@@ -58,7 +59,7 @@ func (e *scenario) differs(r *sim.Result) []string {
 		{e.formula.allPort && !c.AllPort, "the formula is for --ports all"},
 		{!e.formula.allPort && c.AllPort, "the formula is for one port"},
 		{c.MemoryBandwidth > 0, "the formula knows no limit of memory"},
-		{r.MaxLinkLoad > 1, "the formula expects no congestion"},
+		{c.Share && r.MaxLinkLoad > 1 || waitsForLink(r), noCongestion},
 		{c.Model.Th > 0, "the formula counts no hops"},
 		{c.StoreAndForward && c.Topology.Diameter() > 1, "the formula is for cut-through"},
 		{c.Sync, "the formula lets every rank begin a step when it can"},
@@ -69,7 +70,18 @@ func (e *scenario) differs(r *sim.Result) []string {
 			reasons = append(reasons, reason.words)
 		}
 	}
+	if len(reasons) == 0 && r.MaxLinkLoad > 1 { // it has changed the order of things
+		reasons = append(reasons, noCongestion)
+	}
 	return reasons
+}
+
+const noCongestion = "the formula expects no congestion"
+
+// waitsForLink reports whether a message that decides the time waits for a
+// link.
+func waitsForLink(r *sim.Result) bool {
+	return slices.ContainsFunc(r.Path, func(l sim.Leg) bool { return strings.HasPrefix(l.For, "link ") })
 }
 
 // uneven reports whether some vector is cut into pieces that differ.

@@ -67,6 +67,8 @@ func TestEveryReasonForADifferenceIsGiven(t *testing.T) {
 		{"alltoall -n 8 --algorithm direct --ports all", "the formula is for one port"},
 		{"bcast -n 8 --memory-bandwidth 0.5", "the formula knows no limit of memory"},
 		{"bcast -n 8 --algorithm binomial,order=ascending --topology linear", "the formula expects no congestion"},
+		{"bcast -n 8 --algorithm binomial,order=ascending --topology linear --congestion share", "the formula expects no congestion"},
+		{"bcast -n 8 --algorithm linear --topology linear --th 1", "the formula counts no hops"},
 		{"bcast -n 8 --topology tree --th 1", "the formula counts no hops"},
 		{"bcast -n 8 --topology tree --switching store-and-forward", "the formula is for cut-through"},
 		{"reduce -n 7 --algorithm tree -m 8 --sync --top 1", ""},

@@ -157,6 +157,9 @@ func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error 
 	if err := noneOf(cmd, "ranks", "algorithm", "root"); err != nil {
 		return err
 	}
+	if file.P > mostRanks {
+		return fmt.Errorf("%s: %d ranks: want %d or fewer", arg, file.P, mostRanks)
+	}
 	if err := file.Check(); err != nil {
 		return fmt.Errorf("%s: %w", arg, err)
 	}
