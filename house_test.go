@@ -21,6 +21,7 @@ var rooms = map[string][]string{
 	"internal/kernel":           {},
 	"algo":                      {"sched", "model"},
 	"transport/inproc":          {"transport"},
+	"transport/mixed":           {"transport"},
 	"transport/shm":             {"transport"},
 	"transport/tcp":             {"transport"},
 	"transport/transporttest":   {"transport"},
@@ -32,6 +33,7 @@ var rooms = map[string][]string{
 	"bench":                     {"", "sched"},
 	"compare":                   {"bench", "launch"},
 	"cmd/chorale":               {"", "algo", "bench", "draw", "launch", "model", "sched", "sim", "topo"},
+	"docs/gallery":              {},
 	"examples":                  {}, // tests alone
 	"examples/balance":          {""},
 	"examples/floyd":            {""},

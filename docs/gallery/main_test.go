@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// go generate ./docs/... makes the pictures anew.
+func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command")
+	}
+	figures := onPage(t)
+	chorale, err := build("../..", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		args := slices.Clone(f.args)
+		args[len(args)-1] = "-" // and the figure is of the page's kind
+		drawn, err := exec.Command(chorale, args...).Output()
+		if err != nil {
+			t.Errorf("chorale %s: %v", strings.Join(args, " "), err)
+			continue
+		}
+		kept, err := os.ReadFile(filepath.Join("..", f.file))
+		if err != nil || !bytes.Equal(kept, drawn) {
+			t.Errorf("docs/%s is not what its command draws: go generate ./docs/... (%v)", f.file, err)
+		}
+	}
+}
+
+func TestThePageShowsEveryFileOfTheGallery(t *testing.T) {
+	kept, err := filepath.Glob("*.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, f := range onPage(t) {
+		shown = append(shown, strings.TrimPrefix(f.file, "gallery/"))
+	}
+	slices.Sort(shown)
+	if !slices.Equal(shown, kept) {
+		t.Errorf("the page shows %q: want what is kept, %q", shown, kept)
+	}
+}
+
+func TestEachFigureHasItsTextAlternatives(t *testing.T) {
+	for _, f := range onPage(t) {
+		if len(f.alt) < 40 {
+			t.Errorf("%s: %q says little of what it shows", f.file, f.alt)
+		}
+		title, desc := alternatives(t, filepath.Join("..", f.file))
+		if title == "" || len(desc) < 80 {
+			t.Errorf("%s: title %q, description %q", f.file, title, desc)
+		}
+	}
+}
+
+// alternatives returns the title and the description of a picture.
+func alternatives(t *testing.T, file string) (title, desc string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := []string{}
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			return title, desc
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			at = append(at, token.Name.Local)
+		case xml.EndElement:
+			at = at[:len(at)-1]
+		case xml.CharData:
+			switch strings.Join(at, " ") {
+			case "svg title":
+				title += string(token)
+			case "svg desc":
+				desc += string(token)
+			}
+		}
+	}
+}
+
+func TestAPageThatIsWrongIsToldWhere(t *testing.T) {
+	for text, want := range map[string]string{
+		"![a ring](gallery/a.svg)\n":                                         "gallery/a.svg has no command",
+		"![a ring](gallery/a.svg)\n![b](gallery/b.svg)":                      "gallery/a.svg has no command",
+		"![](gallery/a.svg)":                                                 "line 1: an image without words",
+		"chorale draw bcast -o docs/gallery/a.svg":                           "line 1: a command without an image",
+		"![a ring](gallery/a.svg)\nchorale draw bcast -o docs/gallery/b.svg": "line 2: draws docs/gallery/b.svg: want docs/gallery/a.svg",
+		"![a ring](gallery/a.svg)\nchorale draw bcast -o docs/gallery/a.svg\nchorale draw -o docs/a.svg": "line 3: a command without an image",
+	} {
+		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestACommandMayBeQuotedAndLong(t *testing.T) {
+	figures, err := parse("![a ring](gallery/a.svg)\n\n    chorale draw bcast --title 'On a ring' \\\n      -o docs/gallery/a.svg\n")
+	want := []string{"draw", "bcast", "--title", "On a ring", "-o", "docs/gallery/a.svg"}
+	if err != nil || len(figures) != 1 || !slices.Equal(figures[0].args, want) || figures[0].alt != "a ring" {
+		t.Errorf("%q, %v: want %q", figures, err, want)
+	}
+}
+
+func onPage(t *testing.T) []figure {
+	t.Helper()
+	text, err := os.ReadFile("../gallery.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return figures
+}
