@@ -1,0 +1,50 @@
+package shm
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkExchange has processes play patterns: see player.play. Beside it, the
+// same machine's line from core to core. Of each it reports the best rounds in a
+// row as well, which tell more than the mean where the machine is busy.
+func BenchmarkExchange(b *testing.B) {
+	for _, n := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
+			job := processes(b, n)
+			if n == 2 {
+				b.Run("line", func(b *testing.B) { measure(b, job, "line", 0) })
+			}
+			for _, what := range []string{"swap", "direct", "bcast"} {
+				for _, bytes := range []int{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
+					b.Run(fmt.Sprintf("%s/%s", what, size(bytes)), func(b *testing.B) {
+						b.SetBytes(int64(bytes))
+						measure(b, job, what, bytes)
+					})
+				}
+			}
+		})
+	}
+}
+
+func measure(b *testing.B, job *troupe, what string, bytes int) {
+	if what != "line" {
+		job.perform(b, what, bytes, 3)
+	}
+	job.best = 0
+	b.ResetTimer()
+	job.perform(b, what, bytes, b.N)
+	if job.best > 0 {
+		b.ReportMetric(float64(job.best), "best-ns/op")
+	}
+}
+
+func size(bytes int) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%dMiB", bytes>>20)
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%dKiB", bytes>>10)
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
