@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
-	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
 )
 
 var (
@@ -66,8 +64,11 @@ type page struct {
 	Model   string
 	Totals  []pageTotal
 	Moves   bool // there are messages
+	Root    bool // there is one
 	Stage   stage
 	Steps   []pageStep
+	Many    bool   // there are many of them
+	Held    string // what is said of what ranks hold, if anything is
 	Path    []pageLeg
 	Data    template.JS // what the script reads: a film, as JSON
 	Style   template.CSS
@@ -100,39 +101,47 @@ type pageLeg struct {
 
 func newPage(s Scene) (*page, error) {
 	f := newFilm(s)
-	data, err := json.Marshal(f) // escapes <, > and &, so that no title ends the script
+	states, err := holds(s)
 	if err != nil {
-		return nil, fmt.Errorf("a page of times that are no numbers: %w", err)
+		return nil, err
 	}
-	r := s.Result
 	p := &page{
 		Title:   s.Title,
 		Plays:   playsOf(s),
-		Network: networkOf(s),
-		Model:   fmt.Sprintf("ts %s, tw %s, th %s, top %s", figures(r.Config.Model.Ts), figures(r.Config.Model.Tw), figures(r.Config.Model.Th), figures(r.Config.Model.Top)),
-		Totals: []pageTotal{
-			{"Total time", figures(r.Time), "time units"},
-			{"Steps", strconv.Itoa(r.Steps), ""},
-			{"Messages", strconv.Itoa(r.Messages), ""},
-			{"Words in all messages", strconv.Itoa(r.Words), "words"},
-			{"Max link load", strconv.Itoa(r.MaxLinkLoad), counted(r.MaxLinkLoad, "message")},
-		},
-		Moves:  r.Messages > 0,
-		Stage:  newStage(s, f),
-		Data:   template.JS(data),
-		Style:  template.CSS(pageStyle),
-		Script: template.JS(pageScript),
-		Policy: "default-src 'none'; style-src " + digest(pageStyle) + "; script-src " + digest(pageScript) + "; base-uri 'none'; form-action 'none'",
+		Network: networkOf(s.Result),
+		Model:   modelOf(s.Result),
+		Totals:  totalsOf(s.Result),
+		Moves:   s.Result.Messages > 0,
+		Many:    s.Result.Steps > 12,
+		Root:    rootOf(s) >= 0,
+		Stage:   newStage(s, f, states),
+		Style:   template.CSS(pageStyle),
+		Script:  template.JS(pageScript),
+		Policy:  "default-src 'none'; style-src " + digest(pageStyle) + "; script-src " + digest(pageScript) + "; base-uri 'none'; form-action 'none'",
 	}
 	if p.Title == "" {
 		p.Title, p.Plays = strings.Join(p.Plays, "; "), nil
 	}
+	if states != nil {
+		f.Holds, p.Held = inCells(s.Parts[0].Schedule, states), holdsMean(s.Parts[0].Schedule)
+	}
+	p.tables(s.Result, f)
+	data, err := json.Marshal(f) // escapes <, > and &, so that no name ends the script
+	if err != nil {
+		return nil, fmt.Errorf("a page of times that are no numbers: %w", err)
+	}
+	p.Data = template.JS(data)
+	return p, nil
+}
+
+// tables fills the tables of steps and of the critical path.
+func (p *page) tables(r *sim.Result, f *film) {
 	for i, step := range r.PerStep {
 		p.Steps = append(p.Steps, pageStep{
 			Number: i + 1, Messages: step.Messages, Words: step.Words,
-			Start: figures(step.Start), End: figures(step.End),
+			Start: figures(f.Steps[i].Start), End: figures(f.Steps[i].End),
 			LinksInUse: step.LinksInUse, MaxLinkLoad: step.MaxLinkLoad,
-			Congested: f.congested(i), What: f.describe(i), Frame: p.Stage.step(f, i),
+			Congested: f.congested(i), What: f.describe(i), Frame: p.Stage.Steps[i],
 		})
 	}
 	for _, leg := range r.Path {
@@ -142,69 +151,6 @@ func newPage(s Scene) (*page, error) {
 			For: leg.For, After: figures(leg.After),
 		})
 	}
-	return p, nil
-}
-
-// playsOf says what each part of the scene is.
-func playsOf(s Scene) []string {
-	var all []string
-	for _, part := range s.Parts {
-		sc := part.Schedule
-		text := fmt.Sprintf("%v %s on %d ranks", sc.Collective, sc.Algorithm, sc.P)
-		if sc.Collective.Rooted() {
-			text += fmt.Sprintf(" with root %d", sc.Root)
-		}
-		if sc.Collective == sched.Shift {
-			text += fmt.Sprintf(" by %d", sc.Root)
-		}
-		if sc.Collective != sched.Barrier {
-			text += fmt.Sprintf(", m = %d %s", part.Words, counted(part.Words, "word"))
-		}
-		all = append(all, text)
-	}
-	return all
-}
-
-// networkOf says on what the scene is played, and by which rules.
-func networkOf(s Scene) string {
-	c := s.Result.Config
-	words := []string{fmt.Sprintf("%d ranks on %v, %d processors and %d links", s.Result.Ranks, c.Topology, c.Topology.Processors(), c.Topology.LinkCount())}
-	add := func(yes bool, this, that string) {
-		if yes {
-			words = append(words, this)
-		} else if that != "" {
-			words = append(words, that)
-		}
-	}
-	add(c.AllPort, "all ports at once", "one port out and one in")
-	add(c.StoreAndForward, "store and forward", "cut-through")
-	add(c.Share, "messages share a link", "messages wait for a link")
-	add(c.Sync, "ranks begin each step together", "")
-	add(c.MemoryBandwidth > 0, "memory gives and takes "+figures(c.MemoryBandwidth)+" words per time unit", "")
-	return strings.Join(words, "; ")
-}
-
-// messageName is what a page calls a message.
-func messageName(from, to int) string { return fmt.Sprintf("%d→%d", from, to) }
-
-// counted is the noun for a number of things.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return noun
-	}
-	return noun + "s"
-}
-
-// figures writes a time to six significant figures, as the script does.
-func figures(v float64) string {
-	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return strconv.FormatFloat(v+0, 'g', -1, 64)
-	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 5, 64), 64)
-	if size := math.Abs(rounded); err != nil || size >= 1e15 || size < 1e-6 {
-		return strconv.FormatFloat(v, 'e', 5, 64)
-	}
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // digest is how a content security policy names what it lets pass.

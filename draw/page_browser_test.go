@@ -17,6 +17,9 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/chorale-go/chorale/draw"
+	"github.com/chorale-go/chorale/sim"
 )
 
 // browserTime is how long a browser may take for all that is asked of it.
@@ -71,9 +74,10 @@ func findBrowser(t *testing.T) string {
 
 // A tab is a page that the browser shows.
 type tab struct {
-	t   *testing.T
-	ctx context.Context
-	url string
+	t      *testing.T
+	ctx    context.Context
+	url    string
+	result *sim.Result // what it shows
 
 	mu       sync.Mutex
 	problems []string // what the page complains of
@@ -88,15 +92,15 @@ type reader struct {
 }
 
 // open shows a page from the file system.
-func (b *browser) open(t *testing.T, page []byte, r reader) *tab {
+func (b *browser) open(t *testing.T, s draw.Scene, r reader) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, page, 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(page(t, s)), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)
-	shown := &tab{t: t, ctx: ctx, url: "file://" + filepath.ToSlash(file)}
+	shown := &tab{t: t, ctx: ctx, url: "file://" + filepath.ToSlash(file), result: s.Result}
 	if err := chromedp.Listen(ctx, shown.listen); err != nil {
 		t.Fatal(err)
 	}

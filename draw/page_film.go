@@ -16,6 +16,7 @@ type film struct {
 	Steps    []filmStep    `json:"steps"`
 	Messages []filmMessage `json:"messages"` // by step
 	Links    []string      `json:"links"`    // names of the directed links that carry messages
+	Holds    [][]string    `json:"holds"`    // what each rank holds before each step and at the end; or nothing
 
 	ids []int // of Links, in ascending order
 }

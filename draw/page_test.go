@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,7 @@ func film(t *testing.T, page string) (f struct {
 		Route      []int
 	}
 	Links []string
+	Holds [][]string
 }) {
 	t.Helper()
 	_, data, _ := strings.Cut(page, `type="application/json">`)
@@ -142,10 +144,44 @@ func TestAPageShowsTheLoadsThatTheSimulationFound(t *testing.T) {
 
 func TestAPageNamesTheCriticalPathAndTheCongestedLinks(t *testing.T) {
 	text := page(t, nearestFirst(t))
-	for _, want := range []string{"link 1→2", "1→2 (2)", "3→4 (4)", "Step 2 of 3: 0→2, 1→3. Congested links"} {
+	for _, want := range []string{">link 1→2<", "1→2 (2)", "3→4 (4)", "Step 2 of 3: 0→2, 1→3. Congested links"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+func TestAPageSaysWhatRanksHold(t *testing.T) {
+	for _, c := range []struct {
+		collective sched.Collective
+		spec       string
+		want       [][]string // by state and rank
+	}{
+		{sched.Bcast, "binomial", [][]string{{"M", "", "", ""}, {"M", "", "M", ""}, {"M", "M", "M", "M"}}},
+		{sched.Scatter, "binomial", [][]string{{"(0–3)", "", "", ""}, {"(0,1)", "", "(2,3)", ""}, {"(0)", "(1)", "(2)", "(3)"}}},
+		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0.1", "0.1", "2.3", "2.3"}, {"R", "R", "R", "R"}}}, // SPEC V1
+	} {
+		f := film(t, page(t, played(t, c.collective, c.spec, "hypercube", 4, 8, model.Default())))
+		if !slices.EqualFunc(f.Holds, c.want, slices.Equal) {
+			t.Errorf("%v %s: ranks hold %q, want %q", c.collective, c.spec, f.Holds, c.want)
+		}
+	}
+}
+
+func TestAPageOfSeveralSchedulesPlaysThemTogether(t *testing.T) {
+	s := played(t, sched.Bcast, "binomial", "linear", 4, 8, model.Default())
+	parts := []sim.Part{{Schedule: s.Parts[0].Schedule, Words: 8}, {Schedule: s.Parts[0].Schedule, Words: 8, Ranks: []int{4, 5, 6, 7}}}
+	on, err := topo.NewLinear(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := sim.Run(sim.Config{Topology: on, Model: model.Default(), Record: true}, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := film(t, page(t, draw.Scene{Parts: parts, Result: r}))
+	if len(f.Messages) != 6 || len(f.Holds) != 0 {
+		t.Errorf("%d messages and %d states, want 6 and none", len(f.Messages), len(f.Holds))
 	}
 }
 

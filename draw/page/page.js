@@ -164,17 +164,37 @@
     return { carried, states };
   };
 
-  const mark = (all, k) => all.forEach((e) => {
-    if (Number(e.dataset.step) === k) e.setAttribute("aria-current", "step");
-    else e.removeAttribute("aria-current");
-  });
+  // One frame more than there are steps says what ranks hold in the end.
+  const drawFrame = (done) => {
+    const shown = done ? Math.min(step + 1, frames.length - 1) : step;
+    frames.forEach((f, k) => f.classList.toggle("now", k === shown));
+  };
+  const held = $("holds");
+  const holdRow = (before, rank) => {
+    const after = film.holds[step + 1][rank];
+    const tr = row(rank, [before || "–", after || "–"]);
+    Array.from(tr.cells).slice(1).forEach((td) => td.classList.add("words"));
+    tr.cells[2].classList.toggle("changed", before !== after);
+    return tr;
+  };
+  // reveal scrolls a table to a row, and leaves the page where it is.
+  const reveal = (tr) => {
+    const box = tr.closest(".scroll");
+    const head = tr.closest("table").tHead.offsetHeight;
+    if (tr.offsetTop < box.scrollTop + head) box.scrollTop = tr.offsetTop - head;
+    else if (tr.offsetTop + tr.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = tr.offsetTop + tr.offsetHeight - box.clientHeight;
+  };
   let drawn = -1; // the step whose tables stand
   const drawStep = () => {
     if (drawn === step) return;
     drawn = step;
     const s = steps[step];
-    frames.forEach((f, k) => f.classList.toggle("now", k === step));
-    mark(document.querySelectorAll("[data-step]"), step);
+    document.querySelectorAll("[data-step]").forEach((e) => {
+      if (Number(e.dataset.step) === step) e.setAttribute("aria-current", "step");
+      else e.removeAttribute("aria-current");
+    });
+    reveal($("steps").tBodies[0].rows[step]);
+    if (held) held.tBodies[0].replaceChildren(...film.holds[step].map(holdRow));
     $("messages").tBodies[0].replaceChildren(...messages.slice(s.first, s.last).map(messageRow));
     $("loads").tBodies[0].replaceChildren(...s.loads.map(loadRow));
     document.querySelectorAll(".which").forEach((e) => (e.textContent = `step ${step + 1}`));
@@ -184,6 +204,7 @@
     const done = position >= length();
     const at = still.matches && playing() && !done ? begin(step) : position; // who wants no motion sees steps
     drawStep();
+    drawFrame(done);
     const { carried, states } = drawMessages(at);
     Array.from($("messages").tBodies[0].rows, (tr, i) => {
       const m = messages[steps[step].first + i];
