@@ -47,7 +47,7 @@ func Chart(w io.Writer, c Curves) error {
 	for _, line := range c.Lines {
 		names = max(names, textWidth(line.Name, 13))
 	}
-	s := newSVG("chart", c.Title, c.describe(), width+names+104, height+104)
+	s := newSVG("chart", c.Title, c.describe(), max(width+names+104, titleWidth(c.Title)), height+104)
 	s.text(24, 34, c.Title, "style", "font-size:19px;font-weight:600")
 	s.text(24, 57, c.Note, "style", "font-size:13px;fill:"+faint)
 	legend(s, 24, 78, c)

@@ -22,14 +22,26 @@ const (
 // hatched. The messages of the critical path are outlined, and their arrows
 // heavy.
 //
-// An error says that there is too much to be read, or is the writer's.
+// An error says that there is nothing, or too much, to be read; or is the
+// writer's.
 func SpaceTime(w io.Writer, s Scene) error {
+	if err := recorded(s); err != nil {
+		return err
+	}
 	r := s.Result
 	if r.Ranks > mostTimelines || len(r.Log) > mostArrows {
 		return fmt.Errorf("a space–time figure of %d messages among %d ranks: want at most %d among %d, or nobody can read it",
 			len(r.Log), r.Ranks, mostArrows, mostTimelines)
 	}
 	return newSpaceTime(s).draw().writeTo(w)
+}
+
+// recorded reports an error unless a scene has all messages.
+func recorded(s Scene) error {
+	if s.Result == nil || len(s.Result.Log) != s.Result.Messages {
+		return fmt.Errorf("a simulation without its log: want one made with Record")
+	}
+	return nil
 }
 
 // A spaceTime is a figure under way.
@@ -43,6 +55,7 @@ type spaceTime struct {
 	left, top     float64 // of the ranks' rows
 	width, height float64 // of all rows
 	lane, gap     float64 // heights of a lane, and between rows
+	small         bool    // too small for words on bars
 	rows          []float64
 	span          float64 // the time that the width stands for
 }
@@ -56,26 +69,12 @@ func newSpaceTime(s Scene) *spaceTime {
 	if f.span == 0 {
 		f.span = 1
 	}
-	f.on = make([]place, len(r.Log))
-	for _, l := range f.lanes {
-		for i, out := range l.out {
-			for _, b := range out {
-				f.on[b.message].send = i
-			}
-		}
-		for i, in := range l.in {
-			for _, b := range in {
-				if b.deed == receives {
-					f.on[b.message].recv = len(l.out) + i
-				}
-			}
-		}
-	}
+	f.on = lanesOf(f.lanes, len(r.Log))
 	f.left = 28 + textWidth("rank "+strconv.Itoa(r.Ranks-1), 14)
 	f.top = 106
 	f.width = min(max(float64(len(r.PerStep))*150, 760), 1500)
 	f.lane, f.gap = 15, 14
-	if r.Ranks > 20 {
+	if f.small = r.Ranks > 20; f.small {
 		f.lane, f.gap = 9, 6
 	}
 	for _, l := range f.lanes {
@@ -85,9 +84,29 @@ func newSpaceTime(s Scene) *spaceTime {
 	return f
 }
 
+// lanesOf returns on which lanes each message is.
+func lanesOf(all []lanes, messages int) []place {
+	on := make([]place, messages)
+	for _, l := range all {
+		for i, out := range l.out {
+			for _, b := range out {
+				on[b.message].send = i
+			}
+		}
+		for i, in := range l.in {
+			for _, b := range in {
+				if b.deed == receives {
+					on[b.message].recv = len(l.out) + i
+				}
+			}
+		}
+	}
+	return on
+}
+
 func (f *spaceTime) draw() *svg {
 	r := f.scene.Result
-	f.svg = newSVG("spacetime", f.scene.Title, f.describe(), f.left+f.width+60, f.top+f.height+84)
+	f.svg = newSVG("spacetime", f.scene.Title, f.describe(), max(f.left+f.width+60, titleWidth(f.scene.Title)), f.top+f.height+84)
 	f.start("defs")
 	f.start("pattern", "id", "spacetime-waits", "width", 6, "height", 6, "patternUnits", "userSpaceOnUse", "patternTransform", "rotate(45)")
 	f.empty("rect", "width", 6, "height", 6, "fill", paper)
@@ -125,7 +144,7 @@ func (f *spaceTime) row(rank int, l lanes) {
 	top, middle := f.rows[rank], f.rows[rank]+f.rowHeight(rank)/2
 	f.empty("line", "x1", f.left, "y1", top, "x2", f.left+f.width, "y2", top, "stroke", faint, "stroke-opacity", "0.35", "stroke-width", 1)
 	size := "14px"
-	if f.lane < 12 {
+	if f.small {
 		size = "11px"
 	}
 	f.text(f.left-12, middle+5, fmt.Sprintf("rank %d", rank), "text-anchor", "end", "style", "font-size:"+size)
@@ -203,7 +222,7 @@ func (f *spaceTime) isCritical(m sim.Message) bool {
 // labels writes the other end of each message on its bar, above the arrows, and
 // what the critical path waits for, where there is room.
 func (f *spaceTime) labels() {
-	if f.lane < 12 {
+	if f.small {
 		return
 	}
 	for rank, l := range f.lanes {

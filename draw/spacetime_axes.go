@@ -99,7 +99,11 @@ func (f *spaceTime) axis() {
 	f.text(f.left+f.width/2, bottom+46, "time, in the unit of ts", "text-anchor", "middle")
 	total := f.scene.Result.Time
 	f.empty("line", "x1", f.x(total), "y1", f.top-6, "x2", f.x(total), "y2", bottom+5, "stroke", ink, "stroke-width", 1.5)
-	f.text(f.x(total), f.top-28, "done at "+shortNumber(total), "text-anchor", "end", "style", "font-weight:600")
+	anchor := "end"
+	if total == 0 {
+		anchor = "start"
+	}
+	f.text(f.x(total), f.top-28, "done at "+shortNumber(total), "text-anchor", anchor, "style", "font-weight:600")
 }
 
 // legend says what is what, of all that occurs.
@@ -134,6 +138,9 @@ func (f *spaceTime) legend() {
 		f.text(x+35, y+11, "critical path", "style", "font-size:13px")
 	}
 }
+
+// titleWidth is how wide a figure must be for its title.
+func titleWidth(title string) float64 { return textWidth(title, 19)*1.05 + 48 }
 
 // What a description lists before it breaks off.
 const mostListed = 64

@@ -3,6 +3,7 @@ package draw
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
 			text := b.String()
 			wellFormed(t, text)
 			messages := len(s.Result.Log)
-			for what, want := range map[string]int{": sent from": messages, ": received from": messages, "<circle ": arrowsIn(s)} {
+			for what, want := range map[string]int{": sent from": messages, ": received from": messages, "<circle ": messages} {
 				if got := strings.Count(text, what); got != want {
 					t.Errorf("%q stands there %d times: want %d", what, got, want)
 				}
@@ -81,10 +82,6 @@ func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
 		})
 	}
 }
-
-// arrowsIn counts the messages that are not over at once, and so lead
-// somewhere. Between ranks there is always a way to go.
-func arrowsIn(s Scene) int { return len(s.Result.Log) }
 
 func TestSpaceTimeLooksAsItDid(t *testing.T) {
 	for _, c := range timedCases {
@@ -128,6 +125,18 @@ func TestSpaceTimeRefusesWhatNobodyCanRead(t *testing.T) {
 		err := SpaceTime(&b, c.scene(t))
 		if err == nil || !strings.Contains(err.Error(), "want at most 1024 among 64") || b.Len() > 0 {
 			t.Errorf("%s: %d bytes and error %v", c.name, b.Len(), err)
+		}
+	}
+}
+
+func TestFiguresOverTimeNeedEveryMessage(t *testing.T) {
+	unrecorded := timedCases[1].scene(t)
+	unrecorded.Result.Log = nil
+	for _, s := range []Scene{unrecorded, {}} {
+		for name, write := range map[string]func(io.Writer, Scene) error{"SpaceTime": SpaceTime, "Trace": Trace} {
+			if err := write(io.Discard, s); err == nil || !strings.Contains(err.Error(), "want one made with Record") {
+				t.Errorf("%s: error %v", name, err)
+			}
 		}
 	}
 }

@@ -22,8 +22,11 @@ import (
 // short or too long for the viewer's nanoseconds. The trace says what it is, as
 // "one microsecond" among its other data.
 //
-// The error is the writer's.
+// An error says that there is nothing to write, or is the writer's.
 func Trace(w io.Writer, s Scene) error {
+	if err := recorded(s); err != nil {
+		return err
+	}
 	t := &trace{out: bufio.NewWriter(w), scale: nanoseconds(s.Result.Time), on: make([]place, len(s.Result.Log))}
 	t.write(`{"displayTimeUnit":"ns","otherData":{"title":`, quote(s.Title),
 		`,"one microsecond":`, quote(shortNumber(1000/t.scale)+" in the unit of ts"),
