@@ -68,7 +68,8 @@
   };
   const toggle = () => (playing() ? pause() : play());
   const tick = (now) => {
-    go(position + (Math.max(now - before, 0) / 1000) * per() * Number($("speed").value));
+    const passed = Math.min(Math.max(now - before, 0), 250) / 1000; // seconds; it does not play unseen
+    go(position + passed * per() * Number($("speed").value));
     before = now;
     if (position >= length()) return pause();
     request = requestAnimationFrame(tick);
@@ -104,11 +105,7 @@
     }));
     return tr;
   };
-  const messageRow = (m) => {
-    const tr = row(`${m.from}→${m.to}`, [m.words, m.route.length, number(m.start), number(m.end), number(m.start - m.ready)]);
-    tr.dataset.critical = m.critical;
-    return tr;
-  };
+  const messageRow = (m) => row(`${m.from}→${m.to}`, [m.words, m.route.length, number(m.start), number(m.end), number(m.start - m.ready)]);
   const loadRow = (l) => {
     const tr = row(film.links[l.link], [l.messages, 0]);
     if (l.messages > 1) tr.className = "red";
