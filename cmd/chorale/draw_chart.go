@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -98,26 +99,36 @@ func (v *sweep) title() string {
 	return fmt.Sprintf("%v among %s: time against m", v.collective, plural(v.p, "rank"))
 }
 
+// note says what holds for the whole chart and is not the default.
 func (v *sweep) note() string {
-	network := v.s.topology
-	if network == "" {
-		network = "full"
-	}
-	words := []string{fmt.Sprintf("ts %v, tw %v", v.s.ts.String(), v.s.tw.String())}
-	if v.s.th > 0 {
-		words = append(words, "th "+v.s.th.String())
-	}
-	if v.s.top > 0 {
-		words = append(words, "top "+v.s.top.String())
-	}
-	words = append(words, "simulated on "+network)
-	if v.s.placement != "identity" {
-		words = append(words, "placed "+v.s.placement)
-	}
-	if !v.anyPorts {
-		words = append(words, v.s.ports.value+" ports")
+	s := v.s
+	words := []string{"ts " + s.ts.String(), "tw " + s.tw.String()}
+	for _, more := range []struct {
+		holds bool
+		words string
+	}{
+		{s.th > 0, "th " + s.th.String()},
+		{s.top > 0, "top " + s.top.String()},
+		{s.bandwidth > 0, "memory bandwidth " + s.bandwidth.String()},
+		{true, v.network()},
+		{s.placement != "identity", "placed " + s.placement},
+		{!v.anyPorts, s.ports.value + " ports"},
+		{s.switching.value == "store-and-forward", "by store and forward"},
+		{s.congestion.value == "share", "links shared"},
+		{s.sync, "all begin each step together"},
+	} {
+		if more.holds {
+			words = append(words, more.words)
+		}
 	}
 	return strings.Join(words, ", ")
+}
+
+func (v *sweep) network() string {
+	if len(v.stops()) == 0 {
+		return fmt.Sprintf("not simulated, being more than %d ranks", mostSwept)
+	}
+	return "simulated on " + cmp.Or(v.s.topology, "full")
 }
 
 func (v *sweep) axis() string {
@@ -223,17 +234,23 @@ func (v *sweep) simulated(spec string, a algo.Algorithm) (marks []draw.Point, er
 	return marks, nil
 }
 
+// mostSwept is how many ranks are simulated for a chart, which asks for many
+// simulations.
+const mostSwept = 1024
+
+// stops are the quantities to simulate.
 func (v *sweep) stops() (all []int) {
-	if v.by == byWords {
+	switch {
+	case v.by == byRanks:
+		for p := 2; p <= min(v.p, mostSwept); p *= 2 {
+			all = append(all, p)
+			if between := p / 2 * 3; p > 2 && between <= min(v.p, mostSwept) {
+				all = append(all, between)
+			}
+		}
+	case v.p <= mostSwept:
 		for m := 1; m <= v.m; m *= 2 {
 			all = append(all, m)
-		}
-		return all
-	}
-	for p := 2; p <= v.p; p *= 2 {
-		all = append(all, p)
-		if between := p / 2 * 3; p > 2 && between <= v.p {
-			all = append(all, between)
 		}
 	}
 	return all

@@ -37,6 +37,31 @@ func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 	}
 }
 
+// A figure takes less than 200 ms.
+func BenchmarkFigure(b *testing.B) {
+	text, err := os.ReadFile("../gallery.md")
+	if err != nil {
+		b.Fatal(err)
+	}
+	figures, err := parse(string(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	chorale, err := build("../..", b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range figures {
+		b.Run(strings.TrimPrefix(f.file, "gallery/"), func(b *testing.B) {
+			for b.Loop() {
+				if err := exec.Command(chorale, append(slices.Clone(f.args[:len(f.args)-1]), "-")...).Run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func TestThePageShowsEveryFileOfTheGallery(t *testing.T) {
 	kept, err := filepath.Glob("*.svg")
 	if err != nil {

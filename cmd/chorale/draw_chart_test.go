@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// broadcasts is a chart of the two ways to broadcast on a hypercube.
+func broadcasts(p, m int, ts, tw float64) *sweep {
+	return &sweep{
+		s: &simulation{
+			topology: "hypercube", placement: "identity", ts: charge(ts), tw: charge(tw),
+			ports: choice{value: "single"}, switching: choice{value: "cut-through"}, congestion: choice{value: "queue"},
+		},
+		collective: sched.Bcast, by: byWords, p: p, m: m, anyPorts: true,
+	}
+}
+
+var bothBroadcasts = []string{"binomial", "scatter-allgather"}
+
+// SPEC I5: m* follows from ts, tw and p, and the simulator agrees on both sides.
+func TestSplittingABroadcastPaysFromTheMeetingOn(t *testing.T) {
+	for _, p := range []int{4, 8, 16, 64, 256, 1024} {
+		for _, charges := range [][2]float64{{1e4, 1}, {3e5, 7}, {123456.789, 0.3}} {
+			t.Run(fmt.Sprintf("%d/%v", p, charges), func(t *testing.T) {
+				v := broadcasts(p, 1<<22, charges[0], charges[1])
+				curves, err := v.curves(bothBroadcasts)
+				if err != nil || len(curves.Meets) != 1 {
+					t.Fatalf("meetings %+v, error %v: want one", curves.Meets, err)
+				}
+				lg := math.Log2(float64(p))
+				want := charges[0] * lg / (charges[1] * (lg - 2*float64(p-1)/float64(p)))
+				got := curves.Meets[0].At.X
+				if math.Abs(got-want) > want*1e-9 {
+					t.Errorf("m* = %v: want %v", got, want)
+				}
+				before, after := (int(got)/p-1)*p, (int(got)/p+1)*p // pieces are equal there
+				if winner(t, v, before) != bothBroadcasts[0] || winner(t, v, after) != bothBroadcasts[1] {
+					t.Errorf("m* = %v: %s is simulated to win at %d, %s at %d", got, winner(t, v, before), before, winner(t, v, after), after)
+				}
+			})
+		}
+	}
+}
+
+// winner is whichever algorithm takes less time in the simulator.
+func winner(t *testing.T, v *sweep, m int) string {
+	t.Helper()
+	var times []float64
+	for _, spec := range bothBroadcasts {
+		time, err := v.simulate(spec, v.p, m, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, time)
+	}
+	if times[0] < times[1] {
+		return bothBroadcasts[0]
+	}
+	return bothBroadcasts[1]
+}
+
+func TestTwoRanksNeverGainBySplitting(t *testing.T) {
+	curves, err := broadcasts(2, 1<<20, 10, 1).curves(bothBroadcasts)
+	if err != nil || len(curves.Meets) != 0 {
+		t.Errorf("meetings %+v, error %v: want none", curves.Meets, err)
+	}
+}
+
+func TestChartsOfManyRanksAreOfFormulasAlone(t *testing.T) {
+	v := broadcasts(2048, 1024, 10, 1)
+	curves, err := v.curves(bothBroadcasts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range curves.Lines {
+		if len(line.Simulated) > 0 || len(line.Formula) < 100 {
+			t.Errorf("%s: %d points simulated, %d of the formula", line.Name, len(line.Simulated), len(line.Formula))
+		}
+	}
+	if want := "ts 10, tw 1, not simulated, being more than 1024 ranks"; curves.Note != want {
+		t.Errorf("note %q: want %q", curves.Note, want)
+	}
+}
+
+// Between samples as well, the number of ranks is the first for which another
+// algorithm is cheaper.
+func TestMeetingsAgainstRanksAreExact(t *testing.T) {
+	v := broadcasts(100000, 1, 10, 0)
+	v.by, v.s.topology = byRanks, "full"
+	specs := []string{"linear", "binomial"}
+	// p−1 messages one after another against ⌈log p⌉: equal up to 3.
+	curves, err := v.curves(specs)
+	if err != nil || len(curves.Meets) != 1 || curves.Meets[0].At.X != 4 {
+		t.Errorf("meetings %+v, error %v: want one at 4", curves.Meets, err)
+	}
+}
