@@ -74,14 +74,12 @@ func (c Cell) element() int {
 	return 1
 }
 
-// Memory returns how many bytes the buffers of p ranks take.
+// Memory returns how many bytes the buffers of p ranks take. Each rank has what a
+// root needs.
 func (c Cell) Memory(p int) (bytes float64) {
-	for rank := range p {
-		shape := shapeOf(c.Collective, p, rank)
-		blocks := shape.Extent(sched.In, rank).Len() + shape.Extent(sched.Out, rank).Len()
-		bytes += float64(blocks) * float64(c.Bytes)
-	}
-	return bytes
+	shape := shapeOf(c.Collective, p, 0)
+	blocks := shape.Extent(sched.In, 0).Len() + shape.Extent(sched.Out, 0).Len()
+	return float64(p) * float64(blocks) * float64(c.Bytes)
 }
 
 // A Row is what a cell takes. Times are in microseconds per call, each the

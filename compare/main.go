@@ -62,10 +62,10 @@ func (s *settings) parse(args []string) (err error) {
 		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are left out")
 		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
 	)
-	flags.IntVar(&s.rounds, "rounds", 4, "how often each side has its turn")
+	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
 	flags.DurationVar(&s.rowTime, "time", 50*time.Millisecond, "for the samples of one row")
 	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would not end within this time")
-	flags.DurationVar(&s.runLimit, "run-limit", 40*time.Second, "for one run of a peer; one that takes longer is not run again with as many ranks")
+	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, a quarter of it for MPICH on too few processors; one that takes longer is cut off and not repeated")
 	flags.StringVar(&s.figure, "figure", "median", "what is compared: the median of a row, or its min, where the machine is not quiet")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")
 	s.args = args
@@ -73,7 +73,7 @@ func (s *settings) parse(args []string) (err error) {
 		return err
 	}
 	if *short {
-		*ranks, *sizes, s.rounds, s.rowTime, s.runLimit = "2,4", "8,65536", 1, 10*time.Millisecond, 8*time.Second
+		*ranks, *sizes, s.rounds, s.rowTime, s.runLimit = "2,4", "8,65536", 1, 10*time.Millisecond, 12*time.Second
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag: see --help", flags.Arg(0))

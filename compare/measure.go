@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,15 +32,28 @@ const (
 // rooted are the collectives in which one root for all calls makes a difference.
 var rooted = []string{"bcast", "reduce", "scatter", "gather"}
 
-// A figure is what one way of doing a cell took, in microseconds: that of each
-// round.
+// A figure is what one way of doing a cell took, in microseconds, in each round;
+// 0 in a round that did not get to it.
 type figure struct {
 	name   string // as in "MPICH MPI_Bcast", or our algorithm
 	rounds []float64
 }
 
-// best is the round that was disturbed least.
-func (f figure) best() float64 { return slices.Min(f.rounds) }
+// in returns the time in a round.
+func (f figure) in(round int) float64 {
+	if round >= len(f.rounds) {
+		return 0
+	}
+	return f.rounds[round]
+}
+
+// set sets the time in a round.
+func (f *figure) set(round int, time float64) {
+	for len(f.rounds) <= round {
+		f.rounds = append(f.rounds, 0)
+	}
+	f.rounds[round] = time
+}
 
 // measurements are all figures, of each side.
 type measurements struct {
@@ -59,33 +73,60 @@ func measure(ctx context.Context, s settings, sides []side) (*measurements, erro
 			fmt.Fprintf(os.Stderr, "%d of %d rounds fit into %v\n", m.rounds, s.rounds, s.limit)
 			break
 		}
-		for _, ranks := range s.ranks {
-			for _, root := range []string{eachRoot, oneRoot} {
-				ops := s.ops
-				if root == oneRoot {
-					ops = both(ops, rooted)
-				}
-				if len(ops) == 0 {
-					continue
-				}
-				for _, side := range sides {
-					run := fmt.Sprint(side, ranks, root)
-					if slow[run] {
-						continue
-					}
-					fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s: %v\n", m.rounds+1, s.rounds, ranks, rootName(root), side)
-					rows, err := side.measure(ctx, s, ops, ranks, root)
-					if err != nil && (side.ours() || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
-						return nil, err
-					}
-					slow[run] = err != nil
-					m.take(side, root, rows, s.figure)
-				}
+		for _, t := range s.turns() {
+			if err := m.turn(ctx, s, t, slow); err != nil {
+				return nil, err
 			}
 		}
 		m.rounds++
 	}
 	return m, nil
+}
+
+// A turn is what all sides measure right after each other.
+type turn struct {
+	ranks int
+	root  string
+	ops   []string
+}
+
+// opsInTurn is few enough that the sides meet the same machine: what else goes on
+// there, and where a virtual one has its processors, changes within minutes.
+const opsInTurn = 3
+
+// turns returns the turns of a round.
+func (s settings) turns() (all []turn) {
+	for _, ranks := range s.ranks {
+		for _, root := range []string{eachRoot, oneRoot} {
+			ops := s.ops
+			if root == oneRoot {
+				ops = both(ops, rooted)
+			}
+			for some := range slices.Chunk(ops, opsInTurn) {
+				all = append(all, turn{ranks, root, some})
+			}
+		}
+	}
+	return all
+}
+
+// turn lets each side measure the same. A run of a peer that takes too long
+// counts as far as it has come, and joins the slow ones, which are not repeated.
+func (m *measurements) turn(ctx context.Context, s settings, t turn, slow map[string]bool) error {
+	for _, side := range m.sides {
+		run := fmt.Sprint(side, t)
+		if slow[run] {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s, %s: %v\n", m.rounds+1, s.rounds, t.ranks, rootName(t.root), strings.Join(t.ops, " "), side)
+		rows, err := side.measure(ctx, s, t)
+		if err != nil && (side.ours() || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
+			return err
+		}
+		slow[run] = err != nil
+		m.take(side, t.root, rows, s.figure)
+	}
+	return nil
 }
 
 func rootName(root string) string {
@@ -126,19 +167,19 @@ func (m *measurements) take(s side, root string, rows []bench.Row, what string) 
 		if what == "min" {
 			time = r.Min
 		}
-		byCell[c][i].rounds = append(byCell[c][i].rounds, time)
+		byCell[c][i].set(m.rounds, time)
 	}
 }
 
 // measure runs a side's program and returns its rows: those that it has printed
 // when it takes too long, together with context.DeadlineExceeded.
-func (s side) measure(ctx context.Context, set settings, ops []string, ranks int, root string) ([]bench.Row, error) {
+func (s side) measure(ctx context.Context, set settings, t turn) ([]bench.Row, error) {
 	limited, cancel := context.WithCancel(ctx)
 	if !s.ours() {
-		limited, cancel = context.WithTimeout(ctx, set.runLimit)
+		limited, cancel = context.WithTimeout(ctx, s.patience(set, t))
 	}
 	defer cancel()
-	cmd := s.command(limited, set, ops, ranks, root)
+	cmd := s.command(limited, set, t)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its ranks
@@ -147,11 +188,11 @@ func (s side) measure(ctx context.Context, set settings, ops []string, ranks int
 	if limited.Err() != nil {
 		err = limited.Err()
 	} else if err != nil {
-		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, ranks, err, complaints.Bytes())
+		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, t.ranks, err, complaints.Bytes())
 	}
 	rows, bad := decode(&out)
 	if bad != nil && err == nil {
-		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, ranks, bad)
+		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, t.ranks, bad)
 	}
 	return rows, err
 }

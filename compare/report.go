@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,8 +36,8 @@ type comparison struct {
 	Cells     []ratio `json:"cells"`
 }
 
-// A ratio is how many times as long the best peer takes. Times are in
-// microseconds, the best round's.
+// A ratio is how many times as long the best peer takes: the median of the
+// rounds. In a round, both meet the same machine; between rounds it changes.
 type ratio struct {
 	Collective string   `json:"collective"`
 	Ranks      int      `json:"n"`
@@ -46,14 +47,22 @@ type ratio struct {
 	Peers      []timing `json:"peers"` // the best one first
 }
 
-// A timing is what one way took.
+// A timing is what one way took, in microseconds.
 type timing struct {
-	How    string    `json:"how"` // our algorithm, or a peer's name and function
-	Time   float64   `json:"time"`
-	Rounds []float64 `json:"rounds"`
+	How    string    `json:"how"`    // our algorithm, or a peer's name and function
+	Time   float64   `json:"time"`   // the median of the rounds
+	Rounds []float64 `json:"rounds"` // 0 for a round that did not get to it
 }
 
-func timingOf(f figure) timing { return timing{f.name, f.best(), f.rounds} }
+func timingOf(f figure) timing {
+	return timing{f.name, median(slices.DeleteFunc(slices.Clone(f.rounds), func(t float64) bool { return t == 0 })), f.rounds}
+}
+
+// median returns the median of numbers, of which there is at least one.
+func median(numbers []float64) float64 {
+	s := slices.Sorted(slices.Values(numbers))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
 
 func newReport(s settings, m *measurements, began time.Time) *report {
 	command := "make compare"
@@ -79,21 +88,19 @@ func (m *measurements) compare(ours side, root string) comparison {
 	result := comparison{Transport: ours.transport, Root: rootName(root)}
 	var all []float64
 	for _, c := range m.order {
-		mine := m.figures[ours.String()][c]
-		var peers []timing
-		for _, peer := range m.sides {
-			if !peer.ours() && peer.transport == peerOf(ours.transport) {
-				for _, f := range m.figures[peer.String()][c] {
-					peers = append(peers, timingOf(f))
-				}
-			}
-		}
+		mine, peers := m.figures[ours.String()][c], m.peers(ours, c)
 		if c.root != root || len(mine) == 0 || len(peers) == 0 {
 			continue
 		}
-		slices.SortStableFunc(peers, func(a, b timing) int { return cmp.Compare(a.Time, b.Time) })
-		x := ratio{Collective: c.collective, Ranks: c.ranks, Bytes: c.bytes, Ours: timingOf(mine[0]), Peers: peers}
-		x.Ratio = peers[0].Time / x.Ours.Time
+		ratios := m.ratios(mine[0], peers)
+		if len(ratios) == 0 {
+			continue
+		}
+		x := ratio{Collective: c.collective, Ranks: c.ranks, Bytes: c.bytes, Ratio: median(ratios), Ours: timingOf(mine[0])}
+		for _, f := range peers {
+			x.Peers = append(x.Peers, timingOf(f))
+		}
+		slices.SortStableFunc(x.Peers, func(a, b timing) int { return cmp.Compare(a.Time, b.Time) })
 		if x.Ratio < 1 {
 			result.Below++
 		}
@@ -101,10 +108,35 @@ func (m *measurements) compare(ours side, root string) comparison {
 		result.Cells = append(result.Cells, x)
 	}
 	if len(all) > 0 {
-		slices.Sort(all)
-		result.Median, result.Minimum = (all[(len(all)-1)/2]+all[len(all)/2])/2, all[0]
+		result.Median, result.Minimum = median(all), slices.Min(all)
 	}
 	return result
+}
+
+// peers returns what the peers of one of ours took for a cell.
+func (m *measurements) peers(ours side, c cell) (all []figure) {
+	for _, peer := range m.sides {
+		if !peer.ours() && peer.transport == peerOf(ours.transport) {
+			all = append(all, m.figures[peer.String()][c]...)
+		}
+	}
+	return all
+}
+
+// ratios returns the best peer's time over ours for each round that has both.
+func (m *measurements) ratios(mine figure, peers []figure) (all []float64) {
+	for round := range m.rounds {
+		best := math.Inf(1)
+		for _, f := range peers {
+			if t := f.in(round); t > 0 {
+				best = min(best, t)
+			}
+		}
+		if t := mine.in(round); t > 0 && !math.IsInf(best, 1) {
+			all = append(all, best/t)
+		}
+	}
+	return all
 }
 
 // title says what a comparison is of.
@@ -147,7 +179,7 @@ func (c comparison) lines() (lines []line, ranks []int) {
 
 // text prints the report for a terminal.
 func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s\n%s; the best %s of %s\n", r.Date, r.Command, r.Machine, r.Figure, plural(r.Rounds, "round"))
+	fmt.Fprintf(w, "%s, %s\n%s; the %s of a row, the median of %s\n", r.Date, r.Command, r.Machine, r.Figure, plural(r.Rounds, "round"))
 	fmt.Fprintln(w, "peer's best over ours; in brackets our time and the peer's, in µs; ! where we are slower")
 	for _, c := range r.Results {
 		fmt.Fprintf(w, "\n%s: median %s, minimum %s, %d of %d below 1\n", c.title(), digits(c.Median), digits(c.Minimum), c.Below, len(c.Cells))
@@ -210,7 +242,7 @@ func (r *report) write(dir string) error {
 // markdown is the generated part of the page.
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, by `%s`: the best %s of %s. %s.\n\n", r.Date, r.Command, r.Figure, plural(r.Rounds, "round"), r.Machine)
+	fmt.Fprintf(&b, "\n%s, by `%s`: the %s of a row, the median of %s. %s.\n\n", r.Date, r.Command, r.Figure, plural(r.Rounds, "round"), r.Machine)
 	b.WriteString("| ours | cells | median ratio | least ratio | cells below 1 |\n|---|--:|--:|--:|--:|\n")
 	for _, c := range r.Results {
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %d |\n", c.title(), len(c.Cells), digits(c.Median), digits(c.Minimum), c.Below)

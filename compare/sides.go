@@ -11,19 +11,29 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A side is a library over a transport.
 type side struct {
 	name      string // "chorale", "Open MPI", "MPICH"
 	transport string // ours: inproc, shm, tcp; theirs: shm, tcp
-	// command returns what measures so many ranks. It prints rows as JSON.
-	command func(ctx context.Context, s settings, ops []string, ranks int, root string) *exec.Cmd
+	// command returns what measures. It prints rows as JSON.
+	command func(ctx context.Context, s settings, t turn) *exec.Cmd
 }
 
 func (s side) ours() bool { return s.name == "chorale" }
 
 func (s side) String() string { return s.name + " over " + s.transport }
+
+// patience is how long a run of a peer may take. MPICH with too few processors
+// gets less: it waits without yielding, and each call takes milliseconds.
+func (s side) patience(set settings, t turn) time.Duration {
+	if s.name == mpich.name && t.ranks > runtime.NumCPU() {
+		return set.runLimit / 4
+	}
+	return set.runLimit
+}
 
 // peerOf returns the transport of MPI that one of ours is compared with:
 // goroutines compete with processes that share memory.
@@ -92,11 +102,11 @@ func compile(ctx context.Context, name string, args ...string) error {
 }
 
 func ours(program, transport string) side {
-	return side{"chorale", transport, func(ctx context.Context, s settings, ops []string, ranks int, root string) *exec.Cmd {
-		args := append([]string{"bench", "-n", strconv.Itoa(ranks), "--transport", transport, "--format", "json",
-			"--sizes", list(s.sizes), "--time", s.rowTime.String()}, ops...)
-		if root != eachRoot {
-			args = append(args, "--root", root)
+	return side{"chorale", transport, func(ctx context.Context, s settings, t turn) *exec.Cmd {
+		args := append([]string{"bench", "-n", strconv.Itoa(t.ranks), "--transport", transport, "--format", "json",
+			"--sizes", list(s.sizes), "--time", s.rowTime.String()}, t.ops...)
+		if t.root != eachRoot {
+			args = append(args, "--root", t.root)
 		}
 		return exec.CommandContext(ctx, program, args...)
 	}}
@@ -106,19 +116,19 @@ func ours(program, transport string) side {
 // one processor for each rank, or no fixed ones and yielding when there are too
 // few.
 func openMPISide(program, transport string) side {
-	return side{openMPI.name, transport, func(ctx context.Context, s settings, ops []string, ranks int, root string) *exec.Cmd {
-		args := []string{"-n", strconv.Itoa(ranks), "--oversubscribe", "--mca", "pml", "ob1"}
+	return side{openMPI.name, transport, func(ctx context.Context, s settings, t turn) *exec.Cmd {
+		args := []string{"-n", strconv.Itoa(t.ranks), "--oversubscribe", "--mca", "pml", "ob1"}
 		if transport == "tcp" {
 			args = append(args, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
 		} else {
 			args = append(args, "--mca", "btl", "vader,self")
 		}
-		if ranks > runtime.NumCPU() {
+		if t.ranks > runtime.NumCPU() {
 			args = append(args, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 		} else {
 			args = append(args, "--bind-to", "core")
 		}
-		cmd := exec.CommandContext(ctx, openMPI.launcher, append(args, mpiArgs(program, openMPI.name, transport, s, ops, root)...)...)
+		cmd := exec.CommandContext(ctx, openMPI.launcher, append(args, mpiArgs(program, openMPI.name, transport, s, t)...)...)
 		cmd.Env = os.Environ()
 		if os.Geteuid() == 0 { // or else it refuses
 			cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
@@ -128,15 +138,15 @@ func openMPISide(program, transport string) side {
 }
 
 func mpichSide(program string) side {
-	return side{mpich.name, "shm", func(ctx context.Context, s settings, ops []string, ranks int, root string) *exec.Cmd {
-		args := append([]string{"-n", strconv.Itoa(ranks)}, mpiArgs(program, mpich.name, "shm", s, ops, root)...)
+	return side{mpich.name, "shm", func(ctx context.Context, s settings, t turn) *exec.Cmd {
+		args := append([]string{"-n", strconv.Itoa(t.ranks)}, mpiArgs(program, mpich.name, "shm", s, t)...)
 		return exec.CommandContext(ctx, mpich.launcher, args...)
 	}}
 }
 
 // mpiArgs is the program of mpi/mpi.c with its arguments.
-func mpiArgs(program, name, transport string, s settings, ops []string, root string) []string {
-	return []string{program, name, transport, root, strconv.Itoa(int(s.rowTime.Milliseconds())), list(s.sizes), strings.Join(ops, ",")}
+func mpiArgs(program, name, transport string, s settings, t turn) []string {
+	return []string{program, name, transport, t.root, strconv.Itoa(int(s.rowTime.Milliseconds())), list(s.sizes), strings.Join(t.ops, ",")}
 }
 
 func list(numbers []int) string {
