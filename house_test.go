@@ -28,7 +28,7 @@ var rooms = map[string][]string{
 	"sim":                       {"sched", "topo", "model"},
 	"draw":                      {"sched", "topo", "sim"},
 	"exec":                      {"sched", "transport"},
-	"launch":                    {"transport", "transport/inproc", "transport/tcp"},
+	"launch":                    {"transport", "transport/inproc", "transport/mixed", "transport/shm", "transport/tcp"},
 	"":                          {"algo", "exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
 	"bench":                     {"", "sched"},
 	"compare":                   {"bench", "launch"},

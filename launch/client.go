@@ -21,37 +21,43 @@ type client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	blaming bool                  // the launcher knows whom this rank blames
-	asking  map[int][]chan answer // those who wait to hear where a rank is
+	blaming bool                       // the launcher knows whom this rank blames
+	asking  map[question][]chan answer // those who wait to hear of a rank
 }
 
-// An answer is where a rank is, or why it is nowhere.
+// A question is where a rank is, or which memory it has mapped.
+type question struct {
+	rank   int
+	memory bool
+}
+
+// An answer is that, or why there is none.
 type answer struct {
-	address string
-	err     error
+	text string
+	err  error
 }
 
-// dial connects to the launcher and joins the job, with the address at which
-// other ranks reach this one.
-func dial(ctx context.Context, place Place, address string) (*client, error) {
+// dial connects to the launcher and joins the job. Me says how other ranks reach
+// this one.
+func dial(ctx context.Context, place Place, me joinMessage) (*client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", place.Control)
 	if err != nil {
 		return nil, fmt.Errorf("rank %d does not reach its launcher: %w", place.Rank, err)
 	}
-	c := &client{conn: conn, in: messages(conn), asking: make(map[int][]chan answer)}
-	if err := c.join(ctx, place, address); err != nil {
+	c := &client{conn: conn, in: messages(conn), asking: make(map[question][]chan answer)}
+	if err := c.join(ctx, place, me); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("rank %d does not join its job: %w", place.Rank, err)
 	}
 	return c, nil
 }
 
-func (c *client) join(ctx context.Context, place Place, address string) error {
+func (c *client) join(ctx context.Context, place Place, me joinMessage) error {
 	stop := context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	token := hex.EncodeToString(place.Token[:])
-	if err := c.say(message{Join: &joinMessage{token, place.Rank, address}}); err != nil {
+	me.Token, me.Rank = hex.EncodeToString(place.Token[:]), place.Rank
+	if err := c.say(message{Join: &me}); err != nil {
 		return err
 	}
 	var answer message
@@ -79,12 +85,16 @@ func (c *client) listen(lost func(rank int, reason string)) (closed bool) {
 		}
 		switch {
 		case m.At != nil:
-			c.answer(m.At.Rank, answer{address: m.At.Address})
+			c.answer(question{rank: m.At.Rank}, answer{text: m.At.Address})
+		case m.Maps != nil:
+			c.answer(question{m.Maps.Rank, true}, answer{text: m.Maps.Memory})
 		case m.Left != nil:
-			c.answer(*m.Left, answer{err: &transport.PeerError{Peer: *m.Left, Err: transport.ErrLeft}})
+			c.answer(question{rank: *m.Left}, answer{err: &transport.PeerError{Peer: *m.Left, Err: transport.ErrLeft}})
 		case m.Lost != nil:
 			rank, reason := m.Lost.Rank, m.Lost.Reason
-			c.answer(rank, answer{err: &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}})
+			gone := answer{err: &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}}
+			c.answer(question{rank: rank}, gone)
+			c.answer(question{rank, true}, gone)
 			lost(rank, reason)
 		}
 	}
@@ -93,30 +103,41 @@ func (c *client) listen(lost func(rank int, reason string)) (closed bool) {
 	return c.closed
 }
 
-// answer tells those who have asked for a rank.
-func (c *client) answer(rank int, a answer) {
+// answer tells those who have asked.
+func (c *client) answer(q question, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, asker := range c.asking[rank] {
+	for _, asker := range c.asking[q] {
 		asker <- a
 	}
-	delete(c.asking, rank)
+	delete(c.asking, q)
 }
 
 // lookup returns the address of a rank, as soon as that has joined the job, or
 // why it has none.
 func (c *client) lookup(ctx context.Context, rank int) (address string, err error) {
+	return c.ask(ctx, question{rank: rank}, message{Where: &rank})
+}
+
+// memoryOf returns which memory a rank has mapped, as soon as that has joined the
+// job; "" if none. A rank that has left is remembered: what it has sent is still
+// there.
+func (c *client) memoryOf(ctx context.Context, rank int) (memory string, err error) {
+	return c.ask(ctx, question{rank, true}, message{Shares: &rank})
+}
+
+func (c *client) ask(ctx context.Context, q question, m message) (text string, err error) {
 	asker := make(chan answer, 1)
 	c.mu.Lock()
-	c.asking[rank] = append(c.asking[rank], asker)
-	err = c.sayLocked(message{Where: &rank})
+	c.asking[q] = append(c.asking[q], asker)
+	err = c.sayLocked(m)
 	c.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
 	select {
 	case a := <-asker:
-		return a.address, a.err
+		return a.text, a.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -152,7 +173,7 @@ func (c *client) sayLocked(m message) error {
 func (c *client) leave(rank int) {
 	left := make(chan answer, 1)
 	c.mu.Lock()
-	c.asking[rank] = append(c.asking[rank], left)
+	c.asking[question{rank: rank}] = append(c.asking[question{rank: rank}], left)
 	err := c.sayLocked(message{Leaves: true})
 	c.mu.Unlock()
 	if err == nil {

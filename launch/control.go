@@ -16,6 +16,8 @@ import (
 type control struct {
 	listener net.Listener
 	token    [16]byte
+	shared   bool // all ranks must share memory
+	report   func(format string, args ...any)
 	serving  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -28,11 +30,13 @@ type control struct {
 type member struct {
 	conn    net.Conn      // nil until the rank joins
 	read    chan struct{} // closed when conn has been read to its end
-	address string
-	asked   []int  // ranks that wait for the address
-	blames  int    // the rank on whose account an exchange failed, or -1
-	left    bool   // it needs no other rank any more
-	ended   string // how the process ended; "" while it runs
+	address string        // "" if it has none
+	memory  string        // the same
+	asked   []int         // ranks that wait to hear where it is
+	shares  []int         // ranks that wait to hear which memory it has mapped
+	blames  int           // the rank on whose account an exchange failed, or -1
+	left    bool          // it needs no other rank any more
+	ended   string        // how the process ended; "" while it runs
 }
 
 const (
@@ -40,8 +44,9 @@ const (
 	writeTime = 2 * time.Second  // for a rank to take a message
 )
 
-// newControl listens on the loopback interface for the ranks of a job.
-func newControl(size int, token [16]byte) (*control, error) {
+// newControl listens on the loopback interface for the ranks of a job. If it is
+// shared, only ranks that share one memory may join.
+func newControl(size int, token [16]byte, shared bool, report func(format string, args ...any)) (*control, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for the ranks: %w", err)
@@ -49,6 +54,8 @@ func newControl(size int, token [16]byte) (*control, error) {
 	c := &control{
 		listener: listener,
 		token:    token,
+		shared:   shared,
+		report:   report,
 		conns:    make(map[net.Conn]bool),
 		members:  make([]member, size),
 	}
@@ -136,12 +143,23 @@ func (c *control) join(conn net.Conn, j joinMessage) (read chan struct{}, err er
 	if m.conn != nil {
 		return nil, fmt.Errorf("rank %d has joined already", j.Rank)
 	}
-	m.conn, m.address, m.read = conn, j.Address, make(chan struct{})
+	for other := range c.members {
+		if o := &c.members[other]; c.shared && o.conn != nil && o.memory != j.Memory {
+			return nil, fmt.Errorf("it does not share memory with rank %d: want --transport auto or tcp for ranks on several hosts", other)
+		}
+	}
+	m.conn, m.address, m.memory, m.read = conn, j.Address, j.Memory, make(chan struct{})
 	send(conn, message{Joined: true})
+	if j.Without != "" {
+		go c.report("rank %d shares no memory, and is reached over TCP: %s", j.Rank, j.Without) // it may take long
+	}
 	for _, asker := range m.asked {
 		c.tell(asker, message{At: &atMessage{j.Rank, j.Address}})
 	}
-	m.asked = nil
+	for _, asker := range m.shares {
+		c.tell(asker, message{Maps: &mapsMessage{j.Rank, j.Memory}})
+	}
+	m.asked, m.shares = nil, nil
 	return m.read, nil
 }
 
@@ -157,10 +175,20 @@ func (c *control) hear(rank int, m message) {
 			c.tell(rank, message{Left: m.Where})
 		case peer.ended != "":
 			c.tell(rank, message{Lost: &lostMessage{*m.Where, peer.ended}})
-		case peer.address != "":
+		case peer.conn != nil:
 			c.tell(rank, message{At: &atMessage{*m.Where, peer.address}})
 		default:
 			peer.asked = append(peer.asked, rank)
+		}
+	case m.Shares != nil && c.has(*m.Shares):
+		peer := &c.members[*m.Shares]
+		switch {
+		case peer.conn != nil:
+			c.tell(rank, message{Maps: &mapsMessage{*m.Shares, peer.memory}})
+		case peer.ended != "":
+			c.tell(rank, message{Lost: &lostMessage{*m.Shares, peer.ended}})
+		default:
+			peer.shares = append(peer.shares, rank)
 		}
 	case m.Blames != nil && c.has(*m.Blames):
 		c.members[rank].blames = *m.Blames

@@ -20,7 +20,7 @@ var testToken = [16]byte{1, 2, 3}
 
 func listenFor(t *testing.T, size int) *control {
 	t.Helper()
-	c, err := newControl(size, testToken)
+	c, err := newControl(size, testToken, false, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,17 +154,17 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 	c := listenFor(t, 1)
 	place := Place{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
-	first, err := dial(t.Context(), place, "here")
+	first, err := dial(t.Context(), place, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	_, err = dial(t.Context(), place, "here")
+	_, err = dial(t.Context(), place, joinMessage{Address: "here"})
 	if want := "rank 0 does not join its job: rank 0 has joined already"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.close()
-	if _, err = dial(t.Context(), place, "here"); err == nil {
+	if _, err = dial(t.Context(), place, joinMessage{Address: "here"}); err == nil {
 		t.Error("joined without a launcher")
 	}
 }
@@ -172,7 +172,7 @@ func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 	c := listenFor(t, 2)
 	place := Place{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Token: testToken}
-	client, err := dial(t.Context(), place, "here")
+	client, err := dial(t.Context(), place, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,21 +14,29 @@ import (
 const (
 	envRank      = "CHORALE_RANK"      // the rank; not set for inproc
 	envSize      = "CHORALE_SIZE"      // the number of ranks
-	envTransport = "CHORALE_TRANSPORT" // tcp or inproc
+	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp
 	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
 	envToken     = "CHORALE_TOKEN"     // the job's secret, 32 hexadecimal digits
+	envMemory    = "CHORALE_MEMORY"    // the number of the open file that is the job's memory; set for auto and shm
 )
 
-var envNames = []string{envRank, envSize, envTransport, envControl, envToken}
+var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory}
+
+// envHost overrides what a rank takes for its host: ranks that give different
+// ones do not share memory. It is for those who want to see what a job does that
+// spans hosts, and for containers that hide that they share one.
+const envHost = "CHORALE_HOST"
 
 // A Place is a process's place in a job.
 type Place struct {
 	Launched  bool   // a launcher started this process; if not, it is the only rank
-	Transport string // "inproc" when this one process runs all ranks as goroutines
+	Transport string // "inproc", "shm" or "tcp"; inproc when this one process runs all ranks as goroutines
+	Mixes     bool   // shm is for ranks of one host alone, and others are reached over TCP
 	Rank      int    // 0 when it runs them all
 	Size      int
 	Control   string // the address of the launcher; "" when there is nothing to ask it
 	Token     [16]byte
+	Memory    int // the open file that is the job's memory; 0 when there is none
 }
 
 // Environment returns the place in a job that this process's environment
@@ -49,14 +57,20 @@ func placeOf(lookup func(string) (string, bool)) (Place, error) {
 	}
 	place := Place{Launched: true}
 	place.Size = v.number(envSize, 1, math.MaxInt32, "a number of ranks, 1 or more")
-	switch place.Transport = v.text(envTransport); place.Transport {
+	if place.Transport = v.text(envTransport); place.Transport == "auto" {
+		place.Transport, place.Mixes = "shm", true
+	}
+	switch place.Transport {
 	case "inproc":
-	case "tcp":
+	case "shm", "tcp":
 		place.Rank = v.number(envRank, 0, place.Size-1, fmt.Sprintf("a rank from 0 to %d", place.Size-1))
 		place.Control = v.text(envControl)
 		place.Token = v.token(envToken)
+		if place.Transport != "tcp" {
+			place.Memory = v.number(envMemory, 3, math.MaxInt32, "the number of an open file, 3 or more")
+		}
 	default:
-		v.wrong("%s=%s: want inproc or tcp", envTransport, place.Transport)
+		v.wrong("%s=%s: want auto, inproc, shm or tcp", envTransport, place.Transport)
 	}
 	return place, v.err
 }
@@ -102,15 +116,23 @@ func (v *variables) token(name string) (token [16]byte) {
 
 // environ returns the variables that state the place.
 func (p Place) environ() []string {
+	transport := p.Transport
+	if p.Mixes {
+		transport = "auto"
+	}
 	vars := []string{
 		envSize + "=" + strconv.Itoa(p.Size),
-		envTransport + "=" + p.Transport,
+		envTransport + "=" + transport,
 		tokenVariable(p.Token),
 	}
 	if p.Transport == "inproc" {
 		return vars
 	}
-	return append(vars, envRank+"="+strconv.Itoa(p.Rank), envControl+"="+p.Control)
+	vars = append(vars, envRank+"="+strconv.Itoa(p.Rank), envControl+"="+p.Control)
+	if p.Memory > 0 {
+		vars = append(vars, envMemory+"="+strconv.Itoa(p.Memory))
+	}
+	return vars
 }
 
 // tokenVariable is what the environment of every process of a job holds.

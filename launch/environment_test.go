@@ -21,6 +21,8 @@ func TestAPlaceSurvivesTheEnvironment(t *testing.T) {
 	for _, want := range []Place{
 		tcpPlace,
 		{Launched: true, Transport: "inproc", Size: 7},
+		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}, Memory: 3},
+		{Launched: true, Transport: "shm", Mixes: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
 	} {
 		env := make(map[string]string)
 		for _, v := range want.environ() {
@@ -55,7 +57,7 @@ func TestAnEnvironmentThatMakesNoSenseIsAnError(t *testing.T) {
 		{envRank, "3", "CHORALE_RANK=3: want a rank from 0 to 2"},
 		{envRank, "-1", "CHORALE_RANK=-1: want a rank from 0 to 2"},
 		{envRank, unset, "CHORALE_RANK is not set, but CHORALE_SIZE is: chorale run sets both"},
-		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want inproc or tcp"},
+		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want auto, inproc, shm or tcp"},
 		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_RANK is: chorale run sets both"},
 		{envControl, unset, "CHORALE_CONTROL is not set, but CHORALE_RANK is: chorale run sets both"},
 		{envToken, "12", "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},

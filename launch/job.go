@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+
+	"github.com/chorale-go/chorale/transport/shm"
 )
 
 // A job is what a launcher has started and not yet ended.
@@ -15,6 +17,7 @@ type job struct {
 	token   [16]byte
 	guard   *guard
 	control *control // nil when no rank joins
+	memory  *os.File // that the ranks share; nil when they share none
 	out     *sink
 	err     *sink
 	events  chan event
@@ -63,6 +66,9 @@ func (j *job) close() {
 	if j.control != nil {
 		j.control.close()
 	}
+	if j.memory != nil {
+		j.memory.Close()
+	}
 	j.guard.close()
 }
 
@@ -84,8 +90,11 @@ func (j *job) run(ctx context.Context, program string) error {
 		}
 		return j.supervise(ctx, []*process{p}, nil)
 	}
-	var err error
-	if j.control, err = newControl(j.cfg.Size, j.token); err != nil {
+	err := j.share(&place)
+	if err != nil {
+		return err
+	}
+	if j.control, err = newControl(j.cfg.Size, j.token, place.Transport == "shm" && !place.Mixes, j.report); err != nil {
 		return err
 	}
 	place.Control = j.control.address()
@@ -103,6 +112,35 @@ func (j *job) run(ctx context.Context, program string) error {
 		procs = append(procs, p)
 	}
 	return j.supervise(ctx, procs, nil)
+}
+
+// firstExtra is the number under which a process finds the first file that it is
+// given beside its standard ones.
+const firstExtra = 3
+
+// share makes the memory that the ranks share, and says so in their place. Where
+// there can be none, auto is tcp.
+func (j *job) share(place *Place) error {
+	auto := place.Transport == "auto"
+	if place.Transport == "tcp" || auto && place.Size == 1 {
+		place.Transport = "tcp"
+		return nil
+	}
+	bytes, err := shm.MemoryLen(place.Size)
+	if err == nil {
+		j.memory, err = shm.NewMemory(place.Size, j.token)
+	}
+	switch {
+	case err == nil:
+		j.report("shared memory: %.1f MiB for %d ranks", float64(bytes)/(1<<20), place.Size)
+		place.Transport, place.Mixes, place.Memory = "shm", auto, firstExtra
+	case auto:
+		j.report("transport tcp: %v", err)
+		place.Transport = "tcp"
+	default:
+		return fmt.Errorf("no shared memory: %w: --transport auto or tcp does without", err)
+	}
+	return nil
 }
 
 // hasJoined reports whether a rank is attached to the launcher.
@@ -157,6 +195,9 @@ func (j *job) start(p *process, label string, lines bool) error {
 		}
 		theirs = append(theirs, r)
 		p.cmd.Stdin, input = r, w
+	}
+	if p.rank >= 0 && j.memory != nil {
+		p.cmd.ExtraFiles = []*os.File{j.memory}
 	}
 	p.cmd.SysProcAttr = ownGroup()
 	if err := p.cmd.Start(); err != nil {

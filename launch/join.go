@@ -10,6 +10,8 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
+	"github.com/chorale-go/chorale/transport/mixed"
+	"github.com/chorale-go/chorale/transport/shm"
 	"github.com/chorale-go/chorale/transport/tcp"
 )
 
@@ -31,39 +33,117 @@ func Join(ctx context.Context) (ep transport.Endpoint, joined bool, err error) {
 		}
 		return inproc.New(1).Endpoint(0), place.Launched, nil
 	}
-	ep, err = joinTCP(ctx, place)
+	switch {
+	case place.Mixes:
+		ep, err = joinMixed(ctx, place)
+	case place.Transport == "shm":
+		ep, err = joinShared(ctx, place)
+	default:
+		ep, err = joinTCP(ctx, place)
+	}
 	return ep, true, err
+}
+
+// joinShared joins a job of processes that share memory.
+func joinShared(ctx context.Context, place Place) (transport.Endpoint, error) {
+	near, memory, err := mapMemory(place)
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: %w, or --transport tcp", place.Rank, err)
+	}
+	launcher, err := dial(ctx, place, joinMessage{Memory: memory})
+	if err != nil {
+		near.Close()
+		return nil, err
+	}
+	return attach(near, launcher), nil
 }
 
 // joinTCP joins a job of processes that exchange messages over TCP.
 func joinTCP(ctx context.Context, place Place) (transport.Endpoint, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	far, launcher, err := dialTCP(ctx, place, joinMessage{})
 	if err != nil {
-		return nil, fmt.Errorf("rank %d: listening for the other ranks: %w", place.Rank, err)
-	}
-	launcher, err := dial(ctx, place, listener.Addr().String())
-	if err != nil {
-		listener.Close()
 		return nil, err
 	}
-	ep, err := tcp.New(tcp.Config{
+	return attach(far, launcher), nil
+}
+
+// joinMixed joins a job of processes of which some share memory. One that cannot
+// share any reaches all others over TCP.
+func joinMixed(ctx context.Context, place Place) (transport.Endpoint, error) {
+	near, memory, err := mapMemory(place)
+	if err != nil {
+		far, launcher, err := dialTCP(ctx, place, joinMessage{Without: err.Error()})
+		if err != nil {
+			return nil, err
+		}
+		return attach(far, launcher), nil
+	}
+	far, launcher, err := dialTCP(ctx, place, joinMessage{Memory: memory})
+	if err != nil {
+		near.Close()
+		return nil, err
+	}
+	return attach(mixed.New(near, far, func(ctx context.Context, rank int) (bool, error) {
+		theirs, err := launcher.memoryOf(ctx, rank)
+		return theirs == memory, err
+	}), launcher), nil
+}
+
+// mapMemory makes the endpoint of ranks that share memory, and says which memory
+// that is.
+func mapMemory(place Place) (near *shm.Endpoint, name string, err error) {
+	bytes, err := shm.MemoryLen(place.Size)
+	if err != nil {
+		return nil, "", err
+	}
+	file, name, err := inherited(place.Memory, bytes)
+	if err != nil {
+		return nil, "", fmt.Errorf("the job's memory: %w: want every process on the way from the launcher to pass it on", err)
+	}
+	defer file.Close()
+	if host, ok := os.LookupEnv(envHost); ok {
+		name = host + " " + name
+	}
+	near, err = shm.New(shm.Config{Rank: place.Rank, Size: place.Size, Token: place.Token, Memory: file})
+	return near, name, err
+}
+
+// dialTCP makes the endpoint of ranks that exchange messages over TCP, and joins
+// the job.
+func dialTCP(ctx context.Context, place Place, me joinMessage) (*tcp.Endpoint, *client, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, fmt.Errorf("rank %d: listening for the other ranks: %w", place.Rank, err)
+	}
+	me.Address = listener.Addr().String()
+	launcher, err := dial(ctx, place, me)
+	if err != nil {
+		listener.Close()
+		return nil, nil, err
+	}
+	far, err := tcp.New(tcp.Config{
 		Rank: place.Rank, Size: place.Size, Token: place.Token,
 		Listener: listener, Lookup: launcher.lookup,
 	})
 	if err != nil {
 		launcher.close()
 		listener.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	a := &attached{Endpoint: ep, launcher: launcher, done: make(chan struct{})}
+	return far, launcher, nil
+}
+
+// attach has an endpoint hear from the launcher.
+func attach(ep mixed.Part, launcher *client) *attached {
+	a := &attached{Part: ep, launcher: launcher, done: make(chan struct{})}
 	go a.listen()
-	return a, nil
+	return a
 }
 
 // An attached endpoint is one that tells the launcher, and is told by it, which
 // ranks are lost.
 type attached struct {
-	*tcp.Endpoint
+	mixed.Part
 	launcher *client
 	done     chan struct{} // closed when nothing listens to the launcher any more
 	closing  sync.Once
@@ -80,20 +160,20 @@ func (a *attached) listen() {
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
-	return a.heard(a.Endpoint.Exchange(ctx, step))
+	return a.heard(a.Part.Exchange(ctx, step))
 }
 
 func (a *attached) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
-	return a.heard(a.Endpoint.Post(ctx, to, stamp, kind, data))
+	return a.heard(a.Part.Post(ctx, to, stamp, kind, data))
 }
 
 func (a *attached) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
-	e, err := a.Endpoint.Take(ctx, from, stamp, kind, into)
+	e, err := a.Part.Take(ctx, from, stamp, kind, into)
 	return e, a.heard(err)
 }
 
 func (a *attached) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
-	e, found, err := a.Endpoint.Peek(ctx, from, stamp, wait)
+	e, found, err := a.Part.Peek(ctx, from, stamp, wait)
 	return e, found, a.heard(err)
 }
 
@@ -109,7 +189,7 @@ func (a *attached) heard(err error) error {
 func (a *attached) Close() error {
 	a.closing.Do(func() {
 		a.launcher.leave(a.Rank())
-		a.closed = a.Endpoint.Close()
+		a.closed = a.Part.Close()
 		a.launcher.close()
 		<-a.done
 	})

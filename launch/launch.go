@@ -9,7 +9,8 @@
 // of its own, and a guard process outlives a launcher that is killed: it ends
 // the groups and removes the files. On Linux it also finds processes that have
 // left their group, by the environment that they inherited, and a rank whose
-// launcher dies is killed by the kernel, should the guard be dead as well. On
+// launcher dies is killed by the kernel, should the guard be dead as well. Memory
+// that ranks share has no name, and ends with the last process that has it. On
 // Windows there are no groups: a rank ends with its launcher, but what the rank
 // itself has started may not.
 package launch
@@ -73,10 +74,11 @@ type Config struct {
 	Guard []string
 }
 
-// Transports are the names of the ways in which ranks exchange messages: auto
-// chooses one that works between processes, tcp is for processes, and inproc
-// runs all ranks as goroutines of a single process.
-var Transports = []string{"auto", "inproc", "tcp"}
+// Transports are the names of the ways in which ranks exchange messages: inproc
+// runs all ranks as goroutines of a single process; shm is for processes of one
+// host, which share memory; tcp is for processes anywhere; and auto is for
+// processes, shm between those of one host where that can be, and tcp otherwise.
+var Transports = []string{"auto", "inproc", "shm", "tcp"}
 
 // maxRanks is more processes than a machine can run, and few enough to say so
 // before it has tried.
@@ -126,8 +128,8 @@ func (c Config) complete() (Config, error) {
 		return c, usagef("a grace of %v: want 0 or more", c.Grace)
 	}
 	switch c.Transport {
-	case "", "auto":
-		c.Transport = "tcp"
+	case "":
+		c.Transport = "auto"
 	default:
 		if !slices.Contains(Transports, c.Transport) {
 			return c, usagef("no transport %q: want one of %s", c.Transport, strings.Join(Transports, ", "))

@@ -10,9 +10,12 @@ import (
 //
 // A rank connects to the launcher and says
 //
-//	{"join":{"token":"…","rank":3,"address":"127.0.0.1:40001"}}
+//	{"join":{"token":"…","rank":3,"address":"127.0.0.1:40001","memory":"…"}}
 //
-// where address is that at which other ranks reach it. The answer is one of
+// where address is that at which other ranks reach it, if they do, and memory says
+// which memory it has mapped: those that say the same share it. A rank that should
+// have mapped one, but has not, says "without":"…" instead, and why. The answer is
+// one of
 //
 //	{"joined":true}
 //	{"refused":"rank 3 has joined already"}
@@ -20,12 +23,14 @@ import (
 // From then on, either side may speak at any time. The rank says
 //
 //	{"where":5}       asks for the address of rank 5
+//	{"shares":5}      asks which memory rank 5 has mapped
 //	{"blames":5}      an exchange failed on account of rank 5
 //	{"leaves":true}   it is about to close its endpoint; answered by left
 //
 // and the launcher says
 //
 //	{"at":{"rank":5,"address":"127.0.0.1:40002"}}
+//	{"maps":{"rank":5,"memory":"…"}}
 //	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
@@ -39,9 +44,11 @@ type message struct {
 	Joined  bool         `json:"joined,omitempty"`
 	Refused string       `json:"refused,omitempty"`
 	Where   *int         `json:"where,omitempty"`
+	Shares  *int         `json:"shares,omitempty"`
 	Blames  *int         `json:"blames,omitempty"`
 	Leaves  bool         `json:"leaves,omitempty"`
 	At      *atMessage   `json:"at,omitempty"`
+	Maps    *mapsMessage `json:"maps,omitempty"`
 	Left    *int         `json:"left,omitempty"`
 	Lost    *lostMessage `json:"lost,omitempty"`
 }
@@ -49,12 +56,19 @@ type message struct {
 type joinMessage struct {
 	Token   string `json:"token"`
 	Rank    int    `json:"rank"`
-	Address string `json:"address"`
+	Address string `json:"address,omitempty"`
+	Memory  string `json:"memory,omitempty"`
+	Without string `json:"without,omitempty"`
 }
 
 type atMessage struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
+}
+
+type mapsMessage struct {
+	Rank   int    `json:"rank"`
+	Memory string `json:"memory"`
 }
 
 type lostMessage struct {

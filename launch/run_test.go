@@ -134,7 +134,7 @@ func TestAWrongConfigIsTheCallersMistake(t *testing.T) {
 		{Config{}, "0 ranks: want at least 1"},
 		{Config{Size: -1, Program: "true"}, "-1 ranks: want at least 1"},
 		{Config{Size: 2}, "no program to run: want an executable or the directory of a Go package"},
-		{Config{Size: 2, Program: "true", Transport: "pigeon"}, `no transport "pigeon": want one of auto, inproc, tcp`},
+		{Config{Size: 2, Program: "true", Transport: "pigeon"}, `no transport "pigeon": want one of auto, inproc, shm, tcp`},
 		{Config{Size: 2, Program: "true", Grace: -1}, "a grace of -1ns: want 0 or more"},
 		{Config{Size: 2, Program: "/nowhere/to/be/found"}, "no program /nowhere/to/be/found: want an executable or the directory of a Go package"},
 	} {
