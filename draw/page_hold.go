@@ -28,7 +28,7 @@ func holds(s Scene) ([][][]string, error) {
 		return nil, nil
 	}
 	states, err := histories(sc)
-	if err != nil {
+	if err != nil || len(states) != s.Result.Steps+1 {
 		return nil, err
 	}
 	all := make([][][]string, len(states))
@@ -102,6 +102,12 @@ func holdsMean(s *sched.Schedule) string {
 		return "The ranks whose values are combined; R: those of all ranks." + useless
 	case s.Collective == sched.Bcast && s.Blocks == 1:
 		return "M is the message."
+	case s.Collective == sched.Shift && s.Blocks == 1:
+		return "M of 3 is the message of rank 3." + useless
 	}
-	return "Numbers of blocks; before an arrow, the ranks that they come from." + useless
+	text := "Numbers of blocks."
+	if s.Collective == sched.AllToAll {
+		text = "Numbers of blocks; before an arrow, the ranks that they come from."
+	}
+	return text + useless
 }
