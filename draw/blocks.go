@@ -25,6 +25,9 @@ import (
 // An error says that it would be too large to be read, that a schedule does not
 // fit together, or is the writer's.
 func Blocks(w io.Writer, s Scene) error {
+	if len(s.Parts) == 0 {
+		return fmt.Errorf("block contents without a schedule: want one or more")
+	}
 	f := &blocksFigure{scene: s}
 	for _, part := range s.Parts {
 		l, err := newLadder(part, len(s.Parts) > 1)

@@ -49,20 +49,20 @@ func TestBlocksLookAsTheyDid(t *testing.T) {
 		golden(t, "blocks/"+name+".svg", b.Bytes())
 	}
 	for _, c := range []play{
-		{"scatter-8", sched.Scatter, "binomial", 8, 0, "full", nil, NetworkOptions{}},
-		{"gather-8", sched.Gather, "binomial", 8, 0, "full", nil, NetworkOptions{}},
-		{"tree-7", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}},
-		{"tree-8", sched.Reduce, "tree", 8, 0, "full", nil, NetworkOptions{}},
-		{"butterfly-5", sched.AllReduce, "butterfly", 5, 0, "full", nil, NetworkOptions{}},
-		{"butterfly-6", sched.AllReduce, "butterfly", 6, 0, "full", nil, NetworkOptions{}},
-		{"butterfly-7", sched.AllReduce, "butterfly", 7, 0, "full", nil, NetworkOptions{}},
-		{"butterfly-8", sched.AllReduce, "butterfly", 8, 0, "full", nil, NetworkOptions{}},
-		{"simple-exchange-4", sched.AllReduce, "recursive-doubling", 4, 0, "full", nil, NetworkOptions{}},
-		{"recursive-halving-4", sched.AllReduce, "recursive-halving", 4, 0, "full", nil, NetworkOptions{}},
-		{"alltoall-4", sched.AllToAll, "hypercube", 4, 0, "full", nil, NetworkOptions{}},
-		{"scan-5", sched.Scan, "recursive-doubling", 5, 0, "full", nil, NetworkOptions{}},
-		{"barrier-5", sched.Barrier, "dissemination", 5, 0, "full", nil, NetworkOptions{}},
-		{"bcast-1", sched.Bcast, "binomial", 1, 0, "full", nil, NetworkOptions{}},
+		{"scatter-8", sched.Scatter, "binomial", 8, 0, "full", nil, NetworkOptions{}, false},
+		{"gather-8", sched.Gather, "binomial", 8, 0, "full", nil, NetworkOptions{}, false},
+		{"tree-7", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}, false},
+		{"tree-8", sched.Reduce, "tree", 8, 0, "full", nil, NetworkOptions{}, false},
+		{"butterfly-5", sched.AllReduce, "butterfly", 5, 0, "full", nil, NetworkOptions{}, false},
+		{"butterfly-6", sched.AllReduce, "butterfly", 6, 0, "full", nil, NetworkOptions{}, false},
+		{"butterfly-7", sched.AllReduce, "butterfly", 7, 0, "full", nil, NetworkOptions{}, false},
+		{"butterfly-8", sched.AllReduce, "butterfly", 8, 0, "full", nil, NetworkOptions{}, false},
+		{"simple-exchange-4", sched.AllReduce, "recursive-doubling", 4, 0, "full", nil, NetworkOptions{}, false},
+		{"recursive-halving-4", sched.AllReduce, "recursive-halving", 4, 0, "full", nil, NetworkOptions{}, false},
+		{"alltoall-4", sched.AllToAll, "hypercube", 4, 0, "full", nil, NetworkOptions{}, false},
+		{"scan-5", sched.Scan, "recursive-doubling", 5, 0, "full", nil, NetworkOptions{}, false},
+		{"barrier-5", sched.Barrier, "dissemination", 5, 0, "full", nil, NetworkOptions{}, false},
+		{"bcast-1", sched.Bcast, "binomial", 1, 0, "full", nil, NetworkOptions{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) { show(t, c.name, c.scene(t)) })
 	}

@@ -16,6 +16,7 @@ type plan struct {
 	bits          int     // how many bits the processors' numbers have, where it is these that make the picture; else 0
 	wires         []wire  // by their lower directed link
 	manner        manner
+	pitch         float64 // from processor to processor, where they stand in a row
 }
 
 // A wire is a full-duplex link.
@@ -47,8 +48,9 @@ const (
 // The largest pictures that can be read.
 const (
 	maxNodes  = 64
-	maxCube   = 5 // dimensions
-	maxArrows = 2000
+	maxCube   = 5   // dimensions
+	maxArrows = 400 // of a network at one time
+	maxInAll  = 2000
 )
 
 // legible refuses a network that no one could read.

@@ -17,11 +17,7 @@ func (l *plan) arrows(pairs [][2]int) []curve {
 			if w != nil {
 				cost = float64(k) // neighbours have a place of their own
 			}
-			for v, p := range l.at {
-				if v != pair[0] && v != pair[1] {
-					cost += 40 * float64(way.near(p, l.size(v)+6))
-				}
-			}
+			cost += 40 * float64(l.runsOver(way, pair))
 			if cost < least-1e-6 {
 				best, least = way, cost
 			}
@@ -49,16 +45,16 @@ func (l *plan) ways(from, to int) []curve {
 	case w != nil && l.manner == beside:
 		// There and back pass on either side, unless a node is in the way.
 		h := 8 + 0.015*length
-		return []curve{bowed(a, b, h), bowed(a, b, -h), bowed(a, b, 3*h), bowed(a, b, -3*h)}
+		return []curve{bowed(a, b, h), bowed(a, b, -h), bowed(a, b, 2*h), bowed(a, b, -2*h), bowed(a, b, 4*h), bowed(a, b, -4*h)}
 	case l.manner == overhead:
-		return []curve{arched(a, b, arcHeight(length))}
+		return []curve{arched(a, b, l.arcHeight(length))}
 	case l.manner == beneath && b.x > a.x:
-		return []curve{arched(a, b, -arcHeight(length))}
+		return []curve{arched(a, b, -l.arcHeight(length))}
 	case l.manner == beneath:
-		return []curve{arched(a, b, 12+1.12*arcHeight(length))} // below the one that goes there
+		return []curve{arched(a, b, 12+1.12*l.arcHeight(length))} // below the one that goes there
 	}
 	var ways []curve
-	heights := []float64{0.2 * length, 0.27 * length, 0.14 * length, 0.36 * length}
+	heights := []float64{0.2 * length, 0.27 * length, 0.14 * length, 0.36 * length, 0.09 * length, 0.5 * length}
 	for _, h := range heights {
 		ways = append(ways, bowed(a, b, h), bowed(a, b, -h))
 	}
@@ -67,8 +63,8 @@ func (l *plan) ways(from, to int) []curve {
 
 // arcHeight is how high an arc over a row is: low to the next node, and then
 // less and less steeply growing, so that long rows do not make high figures.
-func arcHeight(length float64) float64 {
-	if length < 1.5*rowPitch {
+func (l *plan) arcHeight(length float64) float64 {
+	if length < 1.5*l.pitch {
 		return 15
 	}
 	return 45 * math.Pow(length/(2*rowPitch), 0.83)
@@ -88,14 +84,24 @@ func (l *plan) between(a, b int) (w *wire, turned bool) {
 	return nil, false
 }
 
-// near counts the points of c, of 25, that are nearer to p than that.
-func (c curve) near(p point, distance float64) (n int) {
-	if c.bounds().distance(p) >= distance {
-		return 0
+// runsOver counts the points of a curve, of 25, that lie on vertices other than
+// its ends, or too near.
+func (l *plan) runsOver(c curve, ends [2]int) (n int) {
+	var points [samples + 1]point
+	b := box{c[0], c[0]}
+	for i := range points {
+		points[i] = c.at(float64(i) / samples)
+		b = b.join(box{points[i], points[i]})
 	}
-	for i := range samples + 1 {
-		if c.at(float64(i)/samples).distance(p) < distance {
-			n++
+	for v, p := range l.at {
+		room := l.size(v) + 6
+		if v == ends[0] || v == ends[1] || b.distance(p) >= room {
+			continue
+		}
+		for _, q := range points {
+			if p.distance(q) < room {
+				n++
+			}
 		}
 	}
 	return n
@@ -119,6 +125,7 @@ type mark struct {
 const (
 	wired      = -1
 	squareSize = 16.0
+	crowded    = 20 // marks that say all there is to say of a square
 )
 
 func squareOf(p point) square {
@@ -139,8 +146,9 @@ func (c *clutter) add(way curve, owner int) {
 	for i := range n + 1 {
 		t := float64(i) / float64(n)
 		p := way.at(t)
-		s := squareOf(p)
-		c.marks[s] = append(c.marks[s], mark{p, way.heading(t), owner})
+		if s := squareOf(p); len(c.marks[s]) < crowded {
+			c.marks[s] = append(c.marks[s], mark{p, way.heading(t), owner})
+		}
 	}
 }
 

@@ -20,10 +20,7 @@ func (l *plan) grid(t *topo.Grid) func(*wire) {
 	if len(dims) == 1 {
 		return l.row(t, dims[0])
 	}
-	pitch := gridPitch
-	if thick(dims) > 2 {
-		pitch *= 1.4
-	}
+	pitch := gridPitch * max(1, 0.7*float64(thick(dims))-0.7) // the more dimensions, the more room
 	l.at = lattice(dims, pitch, 1, l.radius)
 	return func(w *wire) {
 		a, b := coordinates(w.a, dims), coordinates(w.b, dims)
@@ -63,14 +60,14 @@ func (l *plan) row(t *topo.Grid, p int) func(*wire) {
 		l.at = circle(p, 100)
 		return nil
 	}
-	l.manner = overhead
+	l.manner, l.pitch = overhead, rowPitch
 	for i := range p {
 		l.at = append(l.at, point{float64(i) * rowPitch, 0})
 	}
 	return func(w *wire) {
 		if a, b := l.at[w.a], l.at[w.b]; math.Abs(a.x-b.x) > rowPitch*1.5 {
 			// From the outer sides of the ends, under all that may be between.
-			deep := 4.0 / 3 * (22 + arcHeight(math.Abs(a.x-b.x)))
+			deep := 4.0 / 3 * (22 + l.arcHeight(math.Abs(a.x-b.x)))
 			out := a.minus(b).times(0.09)
 			w.curve = curve{a, a.plus(out).plus(point{0, deep}), b.minus(out).plus(point{0, deep}), b}
 		}
@@ -130,15 +127,24 @@ type axis struct {
 // and below what is there.
 func slant(axes []axis, n int, pitch, room float64) point {
 	preferred := []float64{0.105, -0.04, -0.29}[(len(axes)-2)%3] // turns from the right, upwards
+	others := differences(axes)
+	length := 0.72 * pitch
+	if len(axes) > 2 {
+		var far point
+		for _, p := range others {
+			far = point{max(far.x, p.x), max(far.y, p.y)}
+		}
+		length = 0.95 * []float64{length, far.x, far.y}[(len(axes)-2)%3]
+	}
 	best, most := point{}, -1.0
-	for length := 0.72 * pitch; length < 20*pitch; length *= 1.05 {
+	for ; length < 12*pitch; length *= 1.06 {
 		for i := range 41 {
-			aside := 0.004 * float64((i+1)/2)
+			aside := 0.005 * float64((i+1)/2)
 			if i%2 == 1 {
 				aside = -aside
 			}
 			step := polar(length, 0.25-preferred-aside)
-			clear := clearance(append(axes[:len(axes):len(axes)], axis{n, step}))
+			clear := clearance(others, append(axes[:len(axes):len(axes)], axis{n, step}), most)
 			if clear >= room {
 				return step
 			}
@@ -150,32 +156,54 @@ func slant(axes []axis, n int, pitch, room float64) point {
 	return best
 }
 
-// clearance returns how near a point of a lattice comes to a link that is not
-// its own, or a little less than half as near as it comes to another point.
-func clearance(axes []axis) float64 {
-	// As all points are alike, it is enough to look from one of them.
-	others := []point{{}}
+// differences returns the ways from a point of a lattice to all others that any
+// point may have.
+func differences(axes []axis) []point {
+	all := []point{{}}
 	for _, a := range axes {
-		line := others
-		others = nil
+		line := all
+		all = nil
 		for i := 1 - a.n; i < a.n; i++ {
 			for _, p := range line {
-				others = append(others, p.plus(a.step.times(float64(i))))
+				all = append(all, p.plus(a.step.times(float64(i))))
 			}
 		}
 	}
+	return all
+}
+
+// clearance returns how near a point of a lattice comes to a link that is not
+// its own, or a little less than half as near as it comes to another point. The
+// differences are those without the last axis. It looks no further once that is
+// less than enough.
+func clearance(differences []point, axes []axis, enough float64) float64 {
+	last := axes[len(axes)-1]
 	least := math.Inf(1)
-	for i, p := range others {
-		if i == len(others)/2 {
-			continue // the point itself
-		}
-		least = min(least, math.Hypot(p.x, p.y)*0.45)
-		for _, a := range axes {
-			length := math.Hypot(a.step.x, a.step.y)
-			along := p.dot(a.step) / length
-			if away := p.distance(a.step); along > 0 && along < length && away > 1e-6 {
-				least = min(least, math.Abs(p.dot(a.step.left()))/length)
+	for i := range last.n {
+		for _, p := range differences {
+			p = p.plus(last.step.times(float64(i)))
+			away := math.Hypot(p.x, p.y)
+			if i == 0 && away < 1e-6 {
+				continue // the point itself
 			}
+			least = min(least, away*0.45, fromLinks(p, axes), fromLinks(point{-p.x, -p.y}, axes))
+			if least < enough {
+				return least
+			}
+		}
+	}
+	return least
+}
+
+// fromLinks returns how near p comes to the links that leave the origin, without
+// those that end in it.
+func fromLinks(p point, axes []axis) float64 {
+	least := math.Inf(1)
+	for _, a := range axes {
+		length := math.Hypot(a.step.x, a.step.y)
+		along := p.dot(a.step) / length
+		if along > 1e-6 && along < length-1e-6 {
+			least = min(least, math.Abs(p.dot(a.step.left()))/length)
 		}
 	}
 	return least

@@ -10,11 +10,11 @@ import (
 // tree draws the leaves in a row, and above each two what links them.
 func (l *plan) tree(t *topo.Tree) {
 	p := t.Processors()
-	l.manner = beneath
+	l.manner, l.pitch = beneath, 70
 	// By place: the root is 1, the children of v are 2v and 2v+1.
 	place := make([]point, 2*p)
 	for i := range p {
-		place[p+i] = point{float64(i) * 70, 0}
+		place[p+i] = point{float64(i) * l.pitch, 0}
 	}
 	for v := p - 1; v > 0; v-- {
 		left, right := place[2*v], place[2*v+1]
@@ -26,14 +26,13 @@ func (l *plan) tree(t *topo.Tree) {
 // fatTree draws the processors in a row, the switches in three above.
 func (l *plan) fatTree(t *topo.FatTree) {
 	p := t.Processors()
-	l.manner = beneath
-	const pitch = 52.0
+	l.manner, l.pitch = beneath, 52
 	var k int
 	fmt.Sscanf(t.String(), "fattree:k=%d", &k)
 	half := k / 2 // switches of a level in a pod, and processors at an edge switch
 	// Pods and edge switches stand a little apart.
 	for i := range p {
-		l.at = append(l.at, point{float64(i)*pitch + float64(i/half)*12 + float64(i/half/half)*24, 0})
+		l.at = append(l.at, point{float64(i)*l.pitch + float64(i/half)*12 + float64(i/half/half)*24, 0})
 	}
 	width := l.at[p-1].x
 	level := func(n int, y float64, x func(i int) float64) {

@@ -23,6 +23,9 @@ type NetworkOptions struct {
 //
 // An error says that it would be too large to be read, or is the writer's.
 func Network(w io.Writer, s Scene, o NetworkOptions) error {
+	if err := recorded(s); err != nil {
+		return err
+	}
 	if err := legible(s.Result.Config.Topology); err != nil {
 		return err
 	}
@@ -162,10 +165,15 @@ func (f *networkFigure) hold() error {
 func (f *networkFigure) check() error {
 	arrows := 0
 	for _, p := range f.panels {
+		if n := len(p.pairs); n > maxArrows && p.caption == "" {
+			return fmt.Errorf("a picture of %d arrows: want at most %d, as with a panel for each step", n, maxArrows)
+		} else if n > maxArrows {
+			return fmt.Errorf("a picture of %d arrows in one step: want at most %d", n, maxArrows)
+		}
 		arrows += len(p.pairs)
 	}
-	if nodes := len(f.panels) * len(f.plan.at); arrows > maxArrows || nodes > maxArrows {
-		return fmt.Errorf("a picture of %d arrows among %d nodes in %d panels: want at most %d arrows and nodes, as with fewer ranks or steps", arrows, nodes, len(f.panels), maxArrows)
+	if nodes := len(f.panels) * len(f.plan.at); arrows > maxInAll || nodes > maxInAll {
+		return fmt.Errorf("a picture of %d panels with %d arrows and %d nodes in all: want at most %d of each, as with fewer ranks", len(f.panels), arrows, nodes, maxInAll)
 	}
 	return nil
 }
@@ -182,7 +190,7 @@ const (
 	headRoom   = 64.0 // above the panels, for title and subtitle
 	footRoom   = 40.0 // below them, for what the signs mean
 	panelGap   = 18.0
-	wideEnough = 1250.0
+	wideEnough = 1400.0
 )
 
 // draw lays out the panels in rows.
@@ -230,7 +238,7 @@ func columnsFor(n int, size point) int {
 	for columns := 1; columns <= n; columns++ {
 		rows := (n + columns - 1) / columns
 		width, height := float64(columns)*size.x, float64(rows)*size.y
-		odd := math.Abs(math.Log(width/height/1.5)) + 0.25*float64(rows*columns-n)
+		odd := math.Abs(math.Log(width/height/1.5)) + 0.4*float64(rows*columns-n)
 		if width > wideEnough && columns > 1 {
 			odd += width / wideEnough * 4
 		}

@@ -104,11 +104,11 @@ func (p *panel) draw(f *networkFigure) {
 	for _, load := range p.loads {
 		p.congested(f, load)
 	}
-	for v := range l.at {
-		f.vertex(v)
-	}
 	for i, way := range p.ways {
 		p.arrow(f, i, way)
+	}
+	for v := range l.at {
+		f.vertex(v) // over an arrow that cannot but pass behind
 	}
 	for _, label := range p.labels {
 		f.label(label)

@@ -19,6 +19,7 @@ type play struct {
 	network    string
 	place      topo.Placement
 	options    NetworkOptions
+	crowded    bool // more than a figure should hold
 }
 
 func (c play) scene(t testing.TB) Scene {
@@ -66,31 +67,31 @@ func matvec(t testing.TB, n int) Scene {
 var steps = NetworkOptions{Panels: true}
 
 var plays = []play{
-	{"bcast-ring-8", sched.Bcast, "binomial", 8, 0, "ring", nil, NetworkOptions{}},
-	{"reduce-ring-8", sched.Reduce, "binomial", 8, 0, "ring", nil, NetworkOptions{}},
-	{"bcast-mesh-16", sched.Bcast, "mesh,dims=4x4", 16, 0, "mesh:4x4", topo.ColumnMajor(4, 4), NetworkOptions{}},
-	{"bcast-cube-8", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}},
-	{"bcast-tree-8", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}},
-	{"scatter-cube-8", sched.Scatter, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}},
-	{"gather-cube-8", sched.Gather, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}},
-	{"nearest-first", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps},
-	{"nearest-first-one", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, NetworkOptions{}},
-	{"farthest-first", sched.Bcast, "binomial", 8, 0, "linear", nil, steps},
-	{"exchange-cube-8", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, NetworkOptions{}},
-	{"exchange-cube-8-steps", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, steps},
-	{"ring-allgather", sched.AllGather, "ring", 8, 0, "ring", nil, NetworkOptions{}},
-	{"tree-7-full", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}},
-	{"butterfly-7-ring", sched.AllReduce, "butterfly", 7, 0, "ring", nil, NetworkOptions{}},
-	{"butterfly-5-star", sched.AllReduce, "butterfly", 5, 0, "star", nil, NetworkOptions{}},
-	{"alltoall-torus", sched.AllToAll, "pairwise", 9, 0, "torus:3x3", nil, NetworkOptions{}},
-	{"allreduce-tree", sched.AllReduce, "recursive-doubling", 8, 0, "tree", nil, steps},
-	{"bcast-4cube", sched.Bcast, "binomial", 16, 5, "hypercube", nil, NetworkOptions{}},
-	{"bcast-5cube", sched.Bcast, "binomial", 32, 0, "hypercube", nil, NetworkOptions{}},
-	{"allreduce-fattree", sched.AllReduce, "recursive-doubling", 16, 0, "fattree:k=4", nil, steps},
-	{"bcast-dragonfly", sched.Bcast, "binomial", 12, 0, "dragonfly:2,2,1", nil, NetworkOptions{}},
-	{"bcast-mesh3", sched.Bcast, "binomial", 27, 0, "mesh:3x3x3", nil, NetworkOptions{}},
-	{"bcast-graph", sched.Bcast, "binomial", 10, 0, "a graph", nil, NetworkOptions{}},
-	{"alone", sched.Bcast, "binomial", 1, 0, "ring", nil, steps},
+	{"bcast-ring-8", sched.Bcast, "binomial", 8, 0, "ring", nil, NetworkOptions{}, false},
+	{"reduce-ring-8", sched.Reduce, "binomial", 8, 0, "ring", nil, NetworkOptions{}, false},
+	{"bcast-mesh-16", sched.Bcast, "mesh,dims=4x4", 16, 0, "mesh:4x4", topo.ColumnMajor(4, 4), NetworkOptions{}, false},
+	{"bcast-cube-8", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}, false},
+	{"bcast-tree-8", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}, false},
+	{"scatter-cube-8", sched.Scatter, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}, false},
+	{"gather-cube-8", sched.Gather, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}, false},
+	{"nearest-first", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps, false},
+	{"nearest-first-one", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, NetworkOptions{}, false},
+	{"farthest-first", sched.Bcast, "binomial", 8, 0, "linear", nil, steps, false},
+	{"exchange-cube-8", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, NetworkOptions{}, false},
+	{"exchange-cube-8-steps", sched.AllReduce, "recursive-doubling", 8, 0, "hypercube", nil, steps, false},
+	{"ring-allgather", sched.AllGather, "ring", 8, 0, "ring", nil, NetworkOptions{}, false},
+	{"tree-7-full", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}, false},
+	{"butterfly-7-ring", sched.AllReduce, "butterfly", 7, 0, "ring", nil, NetworkOptions{}, false},
+	{"butterfly-5-star", sched.AllReduce, "butterfly", 5, 0, "star", nil, NetworkOptions{}, false},
+	{"alltoall-torus", sched.AllToAll, "pairwise", 9, 0, "torus:3x3", nil, NetworkOptions{}, true},
+	{"allreduce-tree", sched.AllReduce, "recursive-doubling", 8, 0, "tree", nil, steps, false},
+	{"bcast-4cube", sched.Bcast, "binomial", 16, 5, "hypercube", nil, NetworkOptions{}, false},
+	{"bcast-5cube", sched.Bcast, "binomial", 32, 0, "hypercube", nil, NetworkOptions{}, false},
+	{"allreduce-fattree", sched.AllReduce, "recursive-doubling", 16, 0, "fattree:k=4", nil, steps, false},
+	{"bcast-dragonfly", sched.Bcast, "binomial", 12, 0, "dragonfly:2,2,1", nil, NetworkOptions{}, false},
+	{"bcast-mesh3", sched.Bcast, "binomial", 27, 0, "mesh:3x3x3", nil, NetworkOptions{}, true},
+	{"bcast-graph", sched.Bcast, "binomial", 10, 0, "a graph", nil, NetworkOptions{}, false},
+	{"alone", sched.Bcast, "binomial", 1, 0, "ring", nil, steps, false},
 }
 
 func TestNetworksLookAsTheyDid(t *testing.T) {
