@@ -7,10 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -86,7 +83,7 @@ func (p *player) play(what string, bytes, rounds int) error {
 		p.out, p.into = make([]byte, bytes), make([]byte, bytes*size)
 	}
 	out, into := p.out[:bytes], p.into[:bytes]
-	call := transport.Signature{Call: "allreduce sum float64 count=1 algorithm=" + what}
+	call := call(what)
 	var steps []transport.Step
 	switch what {
 	case "swap":
@@ -132,6 +129,10 @@ func (p *player) play(what string, bytes, rounds int) error {
 		return fmt.Errorf("no pattern %q", what)
 	}
 	return p.repeat(call, steps, rounds)
+}
+
+func call(what string) transport.Signature {
+	return transport.Signature{Call: "allreduce sum float64 count=1 algorithm=" + what}
 }
 
 // batch is how many rounds are timed together: they take less than a process
@@ -217,14 +218,18 @@ func processes(t testing.TB, n int, env ...string) *troupe {
 		t.Fatal(err)
 	}
 	job.Endpoint = e
-	t.Cleanup(func() {
-		job.Close()
-		for _, a := range job.ranks {
-			a.in.Close()
-			a.Wait() // how it ended is the test's business
-		}
-	})
+	t.Cleanup(job.end)
 	return job
+}
+
+// end ends the job, once.
+func (job *troupe) end() {
+	job.Close()
+	for _, a := range job.ranks {
+		a.in.Close()
+		a.Wait() // how it ended is the test's business
+	}
+	job.ranks = nil
 }
 
 func startActor(t testing.TB, memory *os.File, rank, n int, env []string) *actor {
@@ -267,5 +272,3 @@ func (job *troupe) perform(t testing.TB, what string, bytes, rounds int) {
 		}
 	}
 }
-
-var _ = []any{runtime.NumCPU, strings.Join, syscall.Kill}

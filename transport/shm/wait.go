@@ -23,7 +23,7 @@ const (
 	// looks what others say; and listens to ranks of which it expects nothing.
 	patience = 10 * time.Millisecond
 	// checkTime is how often it looks then whether those that it waits for live.
-	checkTime = 200 * time.Millisecond
+	checkTime = 100 * time.Millisecond
 )
 
 // await returns when o is over.
