@@ -19,7 +19,7 @@ func each(t *testing.T, p int, f func(ctx context.Context, b *Bench) error) erro
 }
 
 func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
-	for _, p := range []int{1, 2, 3, 5, 8} {
+	for _, p := range []int{1, 3, 8} {
 		err := each(t, p, func(ctx context.Context, b *Bench) error {
 			for _, c := range sched.Collectives() {
 				for _, bytes := range []int{0, 8, 1004} {
@@ -64,8 +64,10 @@ func TestWhatEveryAlgorithmPromisesIsWhatVerifyWants(t *testing.T) {
 				if a.Restrictions.Allow(p) != nil {
 					continue
 				}
-				if err := verify(ctx, b, Cell{Collective: a.Collective, Algorithm: a.Name, Root: EachRoot, Bytes: 1204}); err != nil {
-					return err
+				for _, root := range []int{0, p - 1} {
+					if err := verify(ctx, b, Cell{Collective: a.Collective, Algorithm: a.Name, Root: root, Bytes: 1204}); err != nil {
+						return err
+					}
 				}
 			}
 			return nil

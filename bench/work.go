@@ -63,9 +63,9 @@ func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 	return s
 }
 
-// mostRoots is how many ranks the root goes round at most: few enough that a
-// communicator remembers the calls with each.
-const mostRoots = 64
+// mostRoots is how many ranks the root goes round at most: few enough for each to
+// have been the root before the measuring begins.
+const mostRoots = 16
 
 func newWork[T element](c *chorale.Comm, cell Cell, m *memory[T]) *work[T] {
 	w := &work[T]{comm: c, turns: 1, count: cell.Bytes / cell.element()}
@@ -94,17 +94,6 @@ func (w *work[T]) run(ctx context.Context) error {
 		w.shape.Root = (w.shape.Root + 1) % w.turns
 	}
 	return err
-}
-
-// runEach does the call with each root. The first call with a root works out
-// what the others use.
-func (w *work[T]) runEach(ctx context.Context) error {
-	for range w.turns {
-		if err := w.run(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // dispatch does the call. What combines is a sum of float32.

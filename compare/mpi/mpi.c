@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUND = 5, LEAST_SAMPLES = 20, MOST_SAMPLES = 1000, MOST_CALLS = 1 << 20, MOST_ROOTS = 64, PAGE = 4096 };
+enum { ROUND = 5, LEAST_SAMPLES = 20, MOST_SAMPLES = 1000, MOST_CALLS = 1 << 20, MOST_ROOTS = 16, PAGE = 4096 };
 static const double batch_time = 1000; /* µs */
 static const double precision = 0.01;
 
