@@ -233,15 +233,20 @@ func (f *blocksFigure) describe() string {
 				}
 				fmt.Fprintf(&b, " Step %d: %s.", k, cmp.Or(strings.Join(messages, ", "), "no message"))
 			}
-			fmt.Fprintf(&b, " %s:", stateName(k))
-			for rank, words := range row {
-				if held := l.told(words); held != "" {
-					fmt.Fprintf(&b, " rank %d holds %s;", l.rank(rank), held)
-				}
-			}
+			fmt.Fprintf(&b, " %s: %s.", stateName(k), cmp.Or(strings.Join(l.tell(row), "; "), "nothing"))
 		}
 	}
-	return strings.TrimSuffix(b.String(), ";") + "."
+	return b.String()
+}
+
+// tell writes what ranks hold in a row, without those that hold nothing.
+func (l *ladder) tell(row [][]string) (all []string) {
+	for rank, words := range row {
+		if held := l.told(words); held != "" {
+			all = append(all, fmt.Sprintf("rank %d holds %s", l.rank(rank), held))
+		}
+	}
+	return all
 }
 
 func stateName(k int) string {

@@ -2,8 +2,6 @@ package draw
 
 import (
 	"bytes"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/chorale-go/chorale/algo"
@@ -17,26 +15,6 @@ func built(t testing.TB, c sched.Collective, algorithm string, p, root int) *sch
 		t.Fatal(err)
 	}
 	return s
-}
-
-// told writes the contents of all ranks, a line per state.
-func told(t *testing.T, s *sched.Schedule) string {
-	t.Helper()
-	states, err := histories(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	for _, ranks := range states {
-		for r, held := range ranks {
-			if r > 0 {
-				b.WriteString("  ")
-			}
-			fmt.Fprint(&b, strings.Join(contents(s, held), "/"))
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
 }
 
 func TestBlocksLookAsTheyDid(t *testing.T) {
