@@ -212,11 +212,11 @@ func leavesKeys(b *tab) {
 // link from 1 to 2. SPEC G3
 func showsCongestion(b *tab) {
 	b.press(kb.ArrowRight)
-	red := value[string](b, `getComputedStyle(document.querySelector(".key .congested")).stroke`)
+	const red = "rgb(200, 16, 46)"
 	for link, congested := range map[string]bool{"0→1": false, "1→2": true, "2→3": false} {
 		load := fmt.Sprintf(`document.querySelector(".frame.now [data-link='%s']")`, link)
 		if got := value[string](b, `getComputedStyle(`+load+`).stroke`); (got == red) != congested {
-			b.t.Errorf("link %s is %s, red is %s", link, got, red)
+			b.t.Errorf("link %s is %s; red, which is %s, must be 1→2 alone", link, got, red)
 		}
 		if !value[bool](b, load+".getBoundingClientRect().width > 10") {
 			b.t.Errorf("link %s cannot be seen", link)
@@ -245,6 +245,9 @@ func movesMessages(b *tab) {
 	}
 	if len(early.Waiting) != 1 || !slices.Equal(early.Waiting, late.Waiting) {
 		b.t.Errorf("1→3 waits at %v, then at %v", early.Waiting, late.Waiting)
+	}
+	if got := value[string](b, `document.getElementById("others").textContent`); !strings.Contains(got, "0→4 waits") {
+		b.t.Errorf("of messages of other steps the page says %q", got)
 	}
 	if len(next.Moving) != 1 || slices.Contains(next.Waiting, late.Waiting[0]) || next.Moving[0] < late.Waiting[0] {
 		b.t.Errorf("then there move %v and wait %v, want 1→3 to move", next.Moving, next.Waiting)

@@ -79,6 +79,7 @@
 
   const number = (v) => String(Number(v.toPrecision(6)));
   const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
+  const listed = (words) => words.slice(0, 4).join(", ") + (words.length > 4 ? ` and ${words.length - 4} more` : "");
   const headline = (k, done) => {
     const s = steps[k];
     const sum = messages.slice(s.first, s.last).reduce((sum, m) => sum + m.words, 0);
@@ -86,9 +87,7 @@
     text += ` ${k + 1} of ${steps.length}: ${counted(s.last - s.first, "message")}, ${counted(sum, "word")}, time ${number(s.start)} to ${number(s.end)}. `;
     const crowded = s.loads.filter((l) => l.messages > 1);
     if (crowded.length === 0) return text + "No link is asked to carry two messages.";
-    const names = crowded.slice(0, 4).map((l) => `${film.links[l.link]} (${counted(l.messages, "message")})`);
-    const more = crowded.length > 4 ? ` and ${crowded.length - 4} more` : "";
-    return text + `Congested: ${names.join(", ")}${more}.`;
+    return text + `Congested: ${listed(crowded.map((l) => `${film.links[l.link]} (${counted(l.messages, "message")})`))}.`;
   };
 
   // Tables of the step.
@@ -197,18 +196,27 @@
     document.querySelectorAll(".which").forEach((e) => (e.textContent = `step ${step + 1}`));
   };
 
+  // drawStates says in the tables what messages and links do at the moment.
+  const drawStates = (states, carried, over) => {
+    const { first, last, loads } = steps[step];
+    Array.from($("messages").tBodies[0].rows, (tr, i) => {
+      const m = messages[first + i];
+      tr.className = states.get(first + i) || (over(m) ? "done" : "");
+      tr.classList.toggle("critical", m.critical);
+    });
+    const others = Array.from(states.keys()).filter((i) => i < first || i >= last);
+    const words = others.map((i) => `${messages[i].from}→${messages[i].to} ${states.get(i) === "waiting" ? "waits" : "is on its way"}`);
+    $("others").textContent = words.length > 0 ? `Of other steps: ${listed(words)}.` : "";
+    Array.from($("loads").tBodies[0].rows, (tr, i) => (tr.cells[2].textContent = carried[loads[i].link]));
+  };
+
   const draw = () => {
     const done = position >= length();
     const at = still.matches && playing() && !done ? begin(step) : position; // who wants no motion sees steps
     drawStep();
     drawFrame(done);
-    const { carried, states } = drawMessages(at);
-    Array.from($("messages").tBodies[0].rows, (tr, i) => {
-      const m = messages[steps[step].first + i];
-      const state = states.get(steps[step].first + i) || (byTime ? at >= m.end : done) && "done" || "";
-      tr.className = `${state}${m.critical ? " critical" : ""}`;
-    });
-    Array.from($("loads").tBodies[0].rows, (tr, i) => (tr.cells[2].textContent = carried[steps[step].loads[i].link]));
+    const { states, carried } = drawMessages(at);
+    drawStates(states, carried, (m) => (byTime ? at >= m.end : done));
 
     const text = headline(step, done);
     if ($("headline").textContent !== text) $("headline").textContent = text; // announced when it changes
