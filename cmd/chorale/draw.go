@@ -27,7 +27,8 @@ type figure struct {
 var figures = []figure{
 	{name: "network", extension: ".svg", scene: networkWith(draw.NetworkOptions{})},
 	{name: "steps", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true})},
-	{name: "blocks", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true, Blocks: true})},
+	{name: "contents", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true, Blocks: true})},
+	{name: "blocks", extension: ".svg", scene: draw.Blocks},
 	{name: "spacetime", extension: ".svg", scene: draw.SpaceTime},
 	{name: "cost-m", extension: ".svg", against: byWords},
 	{name: "cost-p", extension: ".svg", against: byRanks},
@@ -41,7 +42,7 @@ func networkWith(o draw.NetworkOptions) func(io.Writer, draw.Scene) error {
 
 func newDraw() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "draw OP -n P -o FILE | draw SCHEDULE -o FILE",
+		Use:   "draw OP -n P -o PICTURE | draw FILE -o PICTURE",
 		Short: "Draw a schedule, where and when it runs, and what it costs",
 		Long: `Draw what chorale sim says of a schedule on a network, as SVG, or as a page of
 HTML that plays it, which needs nothing but a browser.
@@ -49,12 +50,13 @@ HTML that plays it, which needs nothing but a browser.
 The figures:
   network    the network, each message an arrow with the number of its step
   steps      the same, one picture per step
-  blocks     what each rank holds before, between and after the steps
+  contents   the same, with what each rank holds before each step and at the end
+  blocks     ranks across, time down: what each rank holds after each step
   spacetime  ranks down, time across: who sends, receives, waits and combines
   cost-m     a chart of the time against m, from 1 to that of -m
   cost-p     a chart of the time against the number of ranks, from 2 to P
-  page       all of it, step by step: FILE.html
-  trace      a timeline for Perfetto, https://ui.perfetto.dev: FILE.json
+  page       all of it, step by step (.html)
+  trace      a timeline for https://ui.perfetto.dev or another viewer (.json)
 
 Links that several messages of one step want are red, with their load.
 
@@ -76,9 +78,9 @@ for.
 	flags := cmd.Flags()
 	flags.Lookup("algorithm").Value = &specs
 	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, once for each (default: the one that a call would take)"
-	output := flags.StringP("output", "o", "", "the file to write, .svg, .html or .json; - for standard output")
+	output := flags.StringP("output", "o", "", "the picture's file, .svg, .html or .json; - for standard output")
 	name := choice{among: figureNames()}
-	flags.Var(&name, "figure", "what to draw (default "+figures[0].name+", and page for .html)")
+	flags.Var(&name, "figure", "what to draw (default network; page for .html, trace for .json)")
 	title := flags.String("title", "", "what to call it (default: what it shows)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := figureFor(name.value, *output)
@@ -113,7 +115,7 @@ func figureNames() (names []string) {
 // figureFor returns the figure that is named, or that such a file holds.
 func figureFor(name, output string) (figure, error) {
 	if output == "" {
-		return figure{}, fmt.Errorf("nowhere to draw: want -o FILE.svg, FILE.html or FILE.json")
+		return figure{}, fmt.Errorf("nowhere to draw: want -o with a file that ends in .svg, .html or .json")
 	}
 	extension := strings.ToLower(filepath.Ext(output))
 	if output == "-" {
