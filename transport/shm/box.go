@@ -23,7 +23,10 @@ func (b *box) empty() bool {
 	return true
 }
 
-// freeBox returns a box to fill, or -1. It prefers the same few, which are in
+// noBox is no box.
+const noBox = -1
+
+// freeBox returns a box to fill, or noBox. It prefers the same few, which are in
 // cache. The last ones are for messages that a receiver has asked for: it is
 // reading, so that these boxes come back whatever other ranks do.
 func (e *Endpoint) freeBox(asked bool) int {
@@ -36,7 +39,7 @@ func (e *Endpoint) freeBox(asked bool) int {
 			return i
 		}
 	}
-	return -1
+	return noBox
 }
 
 // fill copies as much of p into a box as it takes.

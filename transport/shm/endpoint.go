@@ -106,6 +106,7 @@ type Endpoint struct {
 	driven   bool   // somebody drives
 	asleep   bool   // and has given the lock away while waiting
 	listens  bool   // to all links, not only to busy ones
+	hasty    int    // waits in which it does not spin for long
 	mail     mailbox
 	seekers  int  // operations that wait for letters from any rank
 	unposted bool // something that concerns letters waits for room

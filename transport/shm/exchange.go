@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -35,6 +36,8 @@ type sending struct {
 	sent  int
 	first uint32 // the frame that it began with, once it has begun
 	begun bool
+	group int       // so many of an op's sendings, from this one on, go together
+	stuck time.Time // since when they cannot
 }
 
 // A loan is a message, or the rest of one, that the receiver reads in the

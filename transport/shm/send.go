@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -33,38 +34,20 @@ func holds(sends []sending, l *link) bool {
 	return false
 }
 
-// multicast lists the messages of a Send. What fits into boxes now is filled in
-// once for all.
+// multicast lists the messages of a Send. Those that do not fit into a slot go
+// together, as long as that goes: their boxes are filled once for all.
 func (o *op) multicast(s *transport.Send) {
 	first := len(o.sends)
 	together := len(s.To) > 1 && len(s.Data) > inlineMax
 	for _, to := range s.To {
 		l := &o.e.links[to]
-		together = together && l.room() && !o.queued(l)
+		together = together && !holds(o.sends[first:], l)
 		o.sends = append(o.sends, sending{link: l, data: s.Data})
 		o.e.watchOver(l)
 	}
-	if !together {
-		return
+	if together {
+		o.sends[first].group = len(s.To)
 	}
-	all := o.sends[first:]
-	for sent := 0; sent < len(s.Data); sent = all[0].sent {
-		for i := range all {
-			if !all[i].link.room() {
-				return
-			}
-		}
-		b := o.e.freeBox(false)
-		if b < 0 {
-			return
-		}
-		n := o.e.fill(b, s.Data[sent:])
-		for i := range all {
-			all[i].boxed(o, b, n)
-		}
-	}
-	clear(all)
-	o.sends = o.sends[:first]
 }
 
 // boxed writes the frame of a message's next bytes, which are in a box.
@@ -107,10 +90,12 @@ func (m *sending) lend(o *op) {
 func (o *op) send() {
 	if len(o.sends) > 0 {
 		kept := o.sends[:0]
-		for i := range o.sends {
-			m := &o.sends[i]
-			if holds(kept, m.link) || !m.advance(o) {
-				kept = append(kept, *m)
+		for i := 0; i < len(o.sends); {
+			n := max(o.sends[i].group, 1)
+			run := o.sends[i : i+n]
+			i += n
+			if overtakes(run, kept) || !o.advance(run) {
+				kept = append(kept, run...)
 			}
 		}
 		clear(o.sends[len(kept):])
@@ -130,38 +115,82 @@ func (o *op) send() {
 	o.complete()
 }
 
-// advance writes what there is room for of a message, and reports whether that
-// is all of it.
-func (m *sending) advance(o *op) bool {
-	for n := 0; ; n++ {
-		l := m.link
-		switch {
-		case !l.room():
-			return false
-		case m.sent == 0 && len(m.data) <= inlineMax:
-			l.line(o, m.data)
-			o.e.moved = true
+// overtakes reports whether a message to one of the same ranks waits.
+func overtakes(run, kept []sending) bool {
+	for i := range run {
+		if len(kept) > 0 && holds(kept, run[i].link) {
 			return true
-		case n == burst && !o.e.crowded:
+		}
+	}
+	return false
+}
+
+// advance writes what there is room for of a message, or of several that go
+// together, and reports whether that is all of it.
+func (o *op) advance(run []sending) bool {
+	m := &run[0]
+	for n := 0; ; n++ {
+		b := noBox
+		if hasRoom(run) {
+			if m.sent == 0 && len(m.data) <= inlineMax {
+				m.link.line(o, m.data)
+				o.e.moved = true
+				return true
+			}
+			if n == burst && !o.e.crowded {
+				return false
+			}
+			if b = o.e.freeBox(false); b == noBox && len(run) == 1 && m.link.took(m.link.tail) {
+				// Others have the boxes, and may keep them.
+				m.lend(o)
+				o.e.moved = true
+				return true
+			}
+		}
+		if b == noBox {
+			if m.group > 1 && m.waited() {
+				m.group = 0 // each for itself
+			}
 			return false
 		}
-		b := o.e.freeBox(false)
-		switch {
-		case b >= 0:
-		case !l.took(l.tail):
-			return false // the peer has something to take, which may free a box
-		default:
-			// Others have the boxes, and may keep them.
-			o.e.moved = true
-			m.lend(o)
-			return true
+		filled := o.e.fill(b, m.data[m.sent:])
+		for i := range run {
+			run[i].boxed(o, b, filled)
 		}
 		o.e.moved = true
-		m.boxed(o, b, o.e.fill(b, m.data[m.sent:]))
+		m.stuck = time.Time{}
 		if m.sent == len(m.data) {
 			return true
 		}
 	}
+}
+
+// window is how many boxes of a message its receiver is behind at most, so that
+// they are still in cache when it reads them.
+const window = 8
+
+// hasRoom reports whether another frame can be written to each of the receivers.
+func hasRoom(run []sending) bool {
+	for i := range run {
+		l := run[i].link
+		if !l.room() || run[i].begun && l.tail-l.free >= window && l.tail-l.out.taken.Load() >= window {
+			return false
+		}
+	}
+	return true
+}
+
+// togetherTime is how long messages go together although one of the receivers
+// does not read. It may be waiting for what another would do next.
+const togetherTime = 5 * time.Millisecond
+
+// waited reports whether the message has been stuck for long.
+func (m *sending) waited() bool {
+	now := time.Now()
+	if m.stuck.IsZero() {
+		m.stuck = now
+	}
+	return now.Sub(m.stuck) > togetherTime
 }
 
 // repaid reports whether a loan is over: its receiver has read it, or has asked

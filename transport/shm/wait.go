@@ -16,6 +16,12 @@ const (
 	crowdedLooks = 20
 	yieldTime    = 300 * time.Microsecond
 
+	// A rank whose first yields bring what it has looked for in vain shares its
+	// core with the one that it waits for, whatever else there would be: for so
+	// many waits it is as patient as where ranks share cores.
+	firstYields = 3
+	shortWaits  = 200
+
 	looksApart  = 64 // looks at the lanes between two at everything else
 	yieldsApart = 8  // yields between two looks at the clock
 
@@ -52,14 +58,21 @@ func (e *Endpoint) await(o *op) {
 func (e *Endpoint) drive(o *op) {
 	e.listens = false
 	limit := spinLooks
-	if e.crowded {
+	switch {
+	case e.crowded:
 		limit = crowdedLooks
+	case e.hasty > 0:
+		limit = crowdedLooks
+		e.hasty--
 	}
 	var yields, looks int
 	var since, tick time.Time // it yields, and is to examine
 	for {
 		e.moved = false
 		e.advance()
+		if (o.over || e.moved) && yields > 0 && yields <= firstYields && limit == spinLooks {
+			e.hasty, limit = shortWaits, crowdedLooks
+		}
 		if o.over {
 			return
 		}
