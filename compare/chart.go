@@ -14,14 +14,15 @@ const (
 	boxWidth    = 42
 	boxHeight   = 20
 	titleHeight = 62
+	leastWidth  = 720 // for titles
 )
 
 // chart draws every ratio as a box, below each other for collectives and beside
-// each other for ranks and sizes: the greener the faster we are, the redder the
+// each other for ranks and sizes: the bluer the faster we are, the redder the
 // slower.
 func (r *report) chart() string {
 	var body strings.Builder
-	y, width := margin, 0
+	y, width := margin, leastWidth
 	for _, c := range r.Results {
 		height, right := c.draw(&body, y)
 		y, width = y+height+margin, max(width, right)
@@ -94,9 +95,9 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 func hue(ratio float64) (fill, ink string) {
 	strength := math.Min(1, math.Abs(math.Log2(ratio))/2)
 	mix := func(full int) int { return 245 - int(strength*float64(245-full)) }
-	fill = fmt.Sprintf("#%02x%02x%02x", mix(0x1a), mix(0x7f), mix(0x4b))
+	fill = fmt.Sprintf("#%02x%02x%02x", mix(0x1b), mix(0x66), mix(0xa8))
 	if ratio < 1 {
-		fill = fmt.Sprintf("#%02x%02x%02x", mix(0xb9), mix(0x2b), mix(0x27))
+		fill = fmt.Sprintf("#%02x%02x%02x", mix(0xc0), mix(0x45), mix(0x12))
 	}
 	if strength > 0.6 {
 		return fill, "white"
