@@ -73,7 +73,7 @@ func newLadder(part sim.Part, captioned bool) (*ladder, error) {
 	}
 	l := &ladder{part: part}
 	cells := s.P * (t.Steps() + 1)
-	if l.split() {
+	if celled(s) {
 		cells *= s.Blocks
 	}
 	if s.P > maxNodes || cells > maxCells {
@@ -110,12 +110,6 @@ func (l *ladder) ranks() string {
 
 func (l *ladder) rank(i int) int { return partRank(l.part.Ranks, i) }
 
-// split tells whether each block has a cell of its own.
-func (l *ladder) split() bool {
-	s := l.part.Schedule
-	return s.Collective.Combines() && s.Blocks > 1
-}
-
 // measure finds the widths and heights of all that is drawn.
 func (l *ladder) measure() {
 	widest := 30.0
@@ -126,6 +120,7 @@ func (l *ladder) measure() {
 	for k, row := range l.holds {
 		lines := 1
 		for _, words := range row {
+			words = l.lines(words)
 			lines = max(lines, len(words))
 			for _, word := range words {
 				widest = max(widest, textWidth(word, 13)+10)
@@ -142,6 +137,26 @@ func (l *ladder) measure() {
 	l.column = widest + 18
 	l.width = l.left + l.column*float64(l.part.Schedule.P) + 10
 	l.height = y + 12
+}
+
+// lines breaks what is too long for one line where numbers end.
+func (l *ladder) lines(words []string) (all []string) {
+	const most = 24
+	if celled(l.part.Schedule) {
+		return words
+	}
+	for _, word := range words {
+		line := ""
+		for piece := range strings.SplitAfterSeq(word, ",") {
+			if line != "" && len(line)+len(piece) > most {
+				all = append(all, line)
+				line = ""
+			}
+			line += piece
+		}
+		all = append(all, line)
+	}
+	return all
 }
 
 // gap is the height between the row of a step and the next: the farther
@@ -198,20 +213,7 @@ func (f *blocksFigure) byline() string {
 // legend says what the labels and colours of this figure mean.
 func (f *blocksFigure) legend() key {
 	k := key{items: []keyItem{{"arrow", "a message"}}}
-	combines, sets := false, false
-	for _, l := range f.ladders {
-		if l.part.Schedule.Collective.Combines() {
-			combines = true
-		} else if strings.Contains(fmt.Sprint(l.holds), "(") {
-			sets = true
-		}
-	}
-	if combines {
-		k.items = append(k.items, keyItem{"part", "0.1: of ranks 0 and 1 together; R: of all"})
-	}
-	if sets {
-		k.items = append(k.items, keyItem{"part", "(0–3): these blocks"})
-	}
+	k.items = append(k.items, meaning(f.scene.Parts)...)
 	k.items = append(k.items, keyItem{"done", "as it is in the end"})
 	k.measure()
 	return k
@@ -258,7 +260,7 @@ func stateName(k int) string {
 
 // told writes what one rank holds.
 func (l *ladder) told(words []string) string {
-	if !l.split() {
+	if !celled(l.part.Schedule) {
 		return strings.Join(words, ", ")
 	}
 	var all []string

@@ -37,6 +37,9 @@ func contents(s *sched.Schedule, held []holding) []string {
 	return []string{"(" + runs(blocks(held)) + ")"}
 }
 
+// celled tells whether contents has a line for each block.
+func celled(s *sched.Schedule) bool { return s.Collective.Combines() && s.Blocks > 1 }
+
 // combined has a line for every block, if there are several; an empty one
 // where nothing is held. Different values of one block stand side by side.
 func combined(s *sched.Schedule, held []holding) []string {
@@ -51,6 +54,26 @@ func combined(s *sched.Schedule, held []holding) []string {
 		lines[h.block] += partial(h.from, s)
 	}
 	return lines
+}
+
+// brief puts blocks together that hold the same: a line such as 0,1: R, or R
+// alone if that holds for all.
+func brief(lines []string) []string {
+	alike := map[string][]int{} // the blocks of a label
+	var labels []string
+	for block, label := range lines {
+		if label != "" && alike[label] == nil {
+			labels = append(labels, label)
+		}
+		alike[label] = append(alike[label], block)
+	}
+	if len(labels) == 1 && len(alike) == 1 {
+		return labels
+	}
+	for i, label := range labels {
+		labels[i] = runs(alike[label]) + ": " + label
+	}
+	return labels
 }
 
 // partial is Foster's label of a value that is combined of the ranks'.

@@ -40,7 +40,7 @@ func (l *ladder) draw(f *svg) {
 // numbers writes the blocks' numbers beside a row of cells, and what row it is
 // where they have none.
 func (l *ladder) numbers(f *svg, k int) {
-	if !l.split() {
+	if !celled(l.part.Schedule) {
 		if k == 0 {
 			f.text(14, l.top[0]+l.heights[0]/2+4.5, "start", "style", "font-size:12px;fill:"+faint)
 		}
@@ -60,12 +60,13 @@ func (l *ladder) cells(f *svg, k, rank int, words []string) {
 	if len(words) > 0 {
 		f.words("title", fmt.Sprintf("%s, rank %d: %s", stateName(k), l.rank(rank), l.told(words)))
 	}
-	if !l.split() || len(words) == 0 {
+	if !celled(l.part.Schedule) || len(words) == 0 {
 		f.empty("rect", append([]any{"x", x, "y", l.top[k], "width", width, "height", l.heights[k], "rx", 4}, l.look(rank, words)...)...)
 	}
+	words = l.lines(words)
 	// Fewer lines than the row has room for stand in its middle.
 	y := l.top[k] + (l.heights[k]-float64(len(words))*cellHeight)/2
-	if l.split() {
+	if celled(l.part.Schedule) {
 		l.grid(f, x, y, width, rank, words)
 	}
 	for i, word := range words {

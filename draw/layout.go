@@ -62,6 +62,9 @@ func legible(t topo.Topology) error {
 	if p > maxNodes {
 		return fmt.Errorf("a picture of %v with %d processors: want at most %d", t, p, maxNodes)
 	}
+	if n := t.Switches(); n > 2*maxNodes {
+		return fmt.Errorf("a picture of %v with %d switches: want at most %d", t, n, 2*maxNodes)
+	}
 	return nil
 }
 

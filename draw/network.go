@@ -13,7 +13,7 @@ import (
 // NetworkOptions say what a picture of a network shows besides its messages.
 type NetworkOptions struct {
 	Panels bool // a panel for each step, rather than all steps in one
-	Blocks bool // with panels: what each rank holds before each step and at the end; of one schedule alone
+	Blocks bool // panels, and what each rank holds before each step and at the end; of one schedule alone
 }
 
 // Network draws a topology with the messages of each step as dashed arrows, and
@@ -152,6 +152,9 @@ func (f *networkFigure) hold() error {
 		p.holds = make([][]string, f.plan.processors)
 		for rank, held := range state {
 			words := contents(part.Schedule, held)
+			if celled(part.Schedule) {
+				words = brief(words)
+			}
 			if len(words) > 4 || len(strings.Join(words, "")) > 60 {
 				return fmt.Errorf("contents of %d blocks beside the nodes of a network: want a picture of blocks alone", part.Schedule.Blocks)
 			}

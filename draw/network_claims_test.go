@@ -70,7 +70,7 @@ func TestEveryMessageIsAnArrowWithTheNumberOfItsStep(t *testing.T) {
 		var want []string
 		for _, m := range s.Result.Log {
 			ends := fmt.Sprintf("rank %d to rank %d", m.From, m.To)
-			if c.options.Panels {
+			if c.options != (NetworkOptions{}) {
 				want = append(want, fmt.Sprintf("%s in step %d", ends, m.Step+1))
 			} else if !slices.Contains(steps[ends], m.Step+1) {
 				steps[ends] = append(steps[ends], m.Step+1)
@@ -217,6 +217,22 @@ func TestBesideTheNodesStandsWhatTheyHold(t *testing.T) {
 	}
 }
 
+// SPEC V3
+func TestBesideTheNodesBlocksThatHoldTheSameStandTogether(t *testing.T) {
+	o := NetworkOptions{Blocks: true}
+	picture := pictured(t, play{"", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, o, false}.scene(t), o)
+	for _, want := range []string{
+		"Before step 1: rank 0 holds 0; rank 1 holds 1;",
+		"Before step 2: rank 0 holds 0,1: 0.1; rank 1 holds 2,3: 0.1; rank 2 holds 0,1: 2.3; rank 3 holds 2,3: 2.3.",
+		"Before step 3: rank 0 holds 0: R; rank 1 holds 2: R; rank 2 holds 1: R; rank 3 holds 3: R.",
+		"At the end: rank 0 holds R;",
+	} {
+		if !strings.Contains(picture.Desc, want) {
+			t.Errorf("the description %q does not say %q", picture.Desc, want)
+		}
+	}
+}
+
 func TestANetworkThatNobodyCouldReadIsRefusedWithWhatWouldBeRight(t *testing.T) {
 	big := func(p int, network, algorithm string, c sched.Collective) Scene {
 		return play{"", c, algorithm, p, 0, network, nil, NetworkOptions{}, false}.scene(t)
@@ -233,7 +249,7 @@ func TestANetworkThatNobodyCouldReadIsRefusedWithWhatWouldBeRight(t *testing.T) 
 		{big(32, "full", "pairwise", sched.AllToAll), NetworkOptions{}, "a picture of 992 arrows: want at most 400, as with a panel for each step"},
 		{big(64, "full", "direct", sched.AllGather), steps, "a picture of 4032 arrows in one step: want at most 400"},
 		{big(64, "ring", "ring", sched.AllGather), steps, "a picture of 63 panels with 4032 arrows and 4032 nodes in all: want at most 2000 of each, as with fewer ranks"},
-		{big(64, "ring", "recursive-halving", sched.AllReduce), NetworkOptions{Blocks: true}, "contents of 64 blocks beside the nodes of a network: want a picture of blocks alone"},
+		{big(16, "full", "rotated", sched.Scatter), NetworkOptions{Blocks: true}, "contents of 64 blocks beside the nodes of a network: want a picture of blocks alone"},
 		{matvec(t, 2), NetworkOptions{Blocks: true}, "block contents of 4 schedules beside one network: want a single schedule"},
 		{unrecorded, NetworkOptions{}, "a simulation without its log: want one made with Record"},
 	} {

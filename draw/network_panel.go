@@ -236,6 +236,12 @@ func (f *networkFigure) legend() key {
 	if f.plan.processors < len(f.plan.at) {
 		k.items = append(k.items, keyItem{"switch", "a switch"})
 	}
+	for _, p := range f.panels {
+		if len(p.holds) > 0 {
+			k.items = append(k.items, meaning(f.scene.Parts[:1])...)
+			break
+		}
+	}
 	for rank := range f.scene.Result.Ranks {
 		if f.isRoot(rank) {
 			k.items = append(k.items, keyItem{"root", "the root"})

@@ -72,8 +72,8 @@ var plays = []play{
 	{"bcast-mesh-16", sched.Bcast, "mesh,dims=4x4", 16, 0, "mesh:4x4", topo.ColumnMajor(4, 4), NetworkOptions{}, false},
 	{"bcast-cube-8", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}, false},
 	{"bcast-tree-8", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}, false},
-	{"scatter-cube-8", sched.Scatter, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}, false},
-	{"gather-cube-8", sched.Gather, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Panels: true, Blocks: true}, false},
+	{"scatter-cube-8", sched.Scatter, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Blocks: true}, false},
+	{"gather-cube-8", sched.Gather, "binomial", 8, 0, "hypercube", nil, NetworkOptions{Blocks: true}, false},
 	{"nearest-first", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps, false},
 	{"nearest-first-one", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, NetworkOptions{}, false},
 	{"farthest-first", sched.Bcast, "binomial", 8, 0, "linear", nil, steps, false},
@@ -91,6 +91,7 @@ var plays = []play{
 	{"bcast-dragonfly", sched.Bcast, "binomial", 12, 0, "dragonfly:2,2,1", nil, NetworkOptions{}, false},
 	{"bcast-mesh3", sched.Bcast, "binomial", 27, 0, "mesh:3x3x3", nil, NetworkOptions{}, true},
 	{"bcast-graph", sched.Bcast, "binomial", 10, 0, "a graph", nil, NetworkOptions{}, false},
+	{"halving-square", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, NetworkOptions{Blocks: true}, false},
 	{"alone", sched.Bcast, "binomial", 1, 0, "ring", nil, steps, false},
 }
 

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
 )
 
 // rootGround is the inside of the root's circle.
@@ -50,6 +53,30 @@ type key struct {
 
 type keyItem struct {
 	sign, words string
+}
+
+// meaning says how to read what the ranks of some parts hold.
+func meaning(parts []sim.Part) (items []keyItem) {
+	add := func(words string) {
+		if item := (keyItem{"part", words}); !slices.Contains(items, item) {
+			items = append(items, item)
+		}
+	}
+	for _, part := range parts {
+		switch s := part.Schedule; {
+		case s.Collective == sched.Barrier:
+			add("0.1: has heard of ranks 0 and 1")
+		case s.Collective.Combines():
+			add("0.1: of ranks 0 and 1 together; R: of all")
+		case s.Collective == sched.AllToAll:
+			add("0,1→(2): block 2 of ranks 0 and 1")
+		case s.Blocks > 1:
+			add("(0–3): these blocks")
+		default:
+			add("M: the message")
+		}
+	}
+	return items
 }
 
 func (i keyItem) width() float64 { return 38 + textWidth(i.words, 12)*0.92 + 18 }
