@@ -59,12 +59,55 @@ func (c timed) scene(t *testing.T) Scene {
 	return Scene{Title: fmt.Sprintf("%v, %s, %d ranks on %s", c.op, c.spec, c.p, c.topology), Parts: parts, Result: r}
 }
 
-func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
+// A named scene is one of timedCases, or the grid: columns that broadcast, and
+// then rows that reduce, so that each rank has two parts.
+type named struct {
+	name string
+	Scene
+}
+
+func timedScenes(t *testing.T) []named {
+	t.Helper()
+	all := []named{{"grid", gridScene(t)}}
 	for _, c := range timedCases {
-		t.Run(c.name, func(t *testing.T) {
-			s := c.scene(t)
+		all = append(all, named{c.name, c.scene(t)})
+	}
+	return all
+}
+
+func gridScene(t *testing.T) Scene {
+	t.Helper()
+	const n = 3
+	network, err := topo.Parse("mesh:3x3", n*n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []sim.Part
+	for _, op := range []sched.Collective{sched.Bcast, sched.Reduce} {
+		s, err := algo.New(op, "binomial", n, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			ranks := []int{i * n, i*n + 1, i*n + 2}
+			if op == sched.Bcast {
+				ranks = []int{i, n + i, 2*n + i}
+			}
+			parts = append(parts, sim.Part{Schedule: s, Ranks: ranks, Words: 4})
+		}
+	}
+	r, err := sim.Run(sim.Config{Topology: network, Model: model.Model{Ts: 3, Tw: 1, Top: 0.7}, Record: true}, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Scene{Title: "a matrix times a vector", Parts: parts, Result: r}
+}
+
+func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
+	for _, s := range timedScenes(t) {
+		t.Run(s.name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := SpaceTime(&b, s); err != nil {
+			if err := SpaceTime(&b, s.Scene); err != nil {
 				t.Fatal(err)
 			}
 			text := b.String()
@@ -76,7 +119,7 @@ func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
 				}
 			}
 			var again bytes.Buffer
-			if err := SpaceTime(&again, s); err != nil || again.String() != text {
+			if err := SpaceTime(&again, s.Scene); err != nil || again.String() != text {
 				t.Errorf("the second time it is another figure (%v)", err)
 			}
 		})
@@ -144,34 +187,33 @@ func TestFiguresOverTimeNeedEveryMessage(t *testing.T) {
 // What a rank combines follows the messages of a step, and takes in all as long
 // as the simulation says.
 func TestRanksCombineAfterWhatHasCome(t *testing.T) {
-	for _, c := range timedCases {
-		s := c.scene(t)
-		for rank, all := range combining(s) {
+	for _, s := range timedScenes(t) {
+		for rank, all := range combining(s.Scene) {
 			sum, last := 0.0, 0.0
 			for _, b := range all {
 				sum += b.end - b.start
 				if b.start < last {
-					t.Errorf("%s: rank %d combines twice at %v", c.name, rank, b.start)
+					t.Errorf("%s: rank %d combines twice at %v", s.name, rank, b.start)
 				}
 				last = b.end
 			}
 			if got, want := shortNumber(sum), shortNumber(s.Result.PerRank[rank].Combining); got != want {
-				t.Errorf("%s: rank %d combines for %s: want %s", c.name, rank, got, want)
+				t.Errorf("%s: rank %d combines for %s: want %s", s.name, rank, got, want)
 			}
 			if last > s.Result.PerRank[rank].End*(1+1e-12) {
-				t.Errorf("%s: rank %d combines until %v, after its end %v", c.name, rank, last, s.Result.PerRank[rank].End)
+				t.Errorf("%s: rank %d combines until %v, after its end %v", s.name, rank, last, s.Result.PerRank[rank].End)
 			}
 		}
 	}
 }
 
 func TestNothingOverlapsOnALane(t *testing.T) {
-	for _, c := range timedCases {
-		for rank, l := range newLanes(c.scene(t)) {
+	for _, s := range timedScenes(t) {
+		for rank, l := range newLanes(s.Scene) {
 			for _, lane := range append(l.out, l.in...) {
 				for i := 1; i < len(lane); i++ {
 					if before, b := lane[i-1], lane[i]; b.start < before.end {
-						t.Errorf("%s: rank %d: %+v overlaps %+v", c.name, rank, b, before)
+						t.Errorf("%s: rank %d: %+v overlaps %+v", s.name, rank, b, before)
 					}
 				}
 			}

@@ -69,11 +69,10 @@ func readTrace(t *testing.T, text []byte) (kinds map[string][]event, names map[t
 }
 
 func TestATraceIsWhatPerfettoReads(t *testing.T) {
-	for _, c := range timedCases {
-		t.Run(c.name, func(t *testing.T) {
-			s := c.scene(t)
+	for _, s := range timedScenes(t) {
+		t.Run(s.name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := Trace(&b, s); err != nil {
+			if err := Trace(&b, s.Scene); err != nil {
 				t.Fatal(err)
 			}
 			kinds, names := readTrace(t, b.Bytes())
@@ -82,7 +81,7 @@ func TestATraceIsWhatPerfettoReads(t *testing.T) {
 			if got, want := len(kinds["s"]), len(s.Result.Log); got != want {
 				t.Errorf("%d flows: want %d, one for each message", got, want)
 			}
-			linksAreBusy(t, s, kinds["X"], names)
+			linksAreBusy(t, s.Scene, kinds["X"], names)
 		})
 	}
 }

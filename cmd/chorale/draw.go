@@ -164,8 +164,8 @@ func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, t
 
 // writeWhole writes a file so that nobody ever finds half of it.
 func writeWhole(name string, data []byte) (err error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0o666) // a device or a pipe cannot be replaced
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(name, data, 0o666) // a device, a pipe or a link is not to be replaced
 	}
 	part, err := os.OpenFile(fmt.Sprintf("%s.%d.part", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
