@@ -239,15 +239,16 @@ func (ms meetings) Plot(c vgdraw.Canvas, p *plot.Plot) {
 // endNames writes the names of curves behind their ends.
 type endNames []Curve
 
-// Plot moves names apart that would overlap, and leads a thin line to each that
-// has moved.
+// A name stands as high as its curve ends, or nearby.
+type name struct {
+	curve int
+	from  vg.Point
+	to    vg.Length
+}
+
+// Plot moves names apart that would overlap, and leads a thin line to each.
 func (cs endNames) Plot(c vgdraw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	type name struct {
-		curve int
-		from  vg.Point
-		to    vg.Length
-	}
 	var names []name
 	for i, curve := range cs {
 		points := curve.Formula
@@ -260,22 +261,27 @@ func (cs endNames) Plot(c vgdraw.Canvas, p *plot.Plot) {
 			names = append(names, name{curve: i, from: at, to: at.Y})
 		}
 	}
-	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(a.to, b.to) })
-	const room = 18
-	for i := 1; i < len(names); i++ {
-		names[i].to = max(names[i].to, names[i-1].to+room)
-	}
-	if n := len(names); n > 0 && names[n-1].to > c.Max.Y {
-		names[n-1].to = c.Max.Y
-		for i := n - 2; i >= 0; i-- {
-			names[i].to = min(names[i].to, names[i+1].to-room)
-		}
-	}
+	moveApart(names)
 	for _, n := range names {
 		colour := hue(n.curve)
 		c.StrokeLines(vgdraw.LineStyle{Color: shade(colour), Width: 1},
 			[]vg.Point{{X: n.from.X + 3, Y: n.from.Y}, {X: c.Max.X + 14, Y: n.to}, {X: c.Max.X + 20, Y: n.to}})
 		c.FillText(letters(13, colour, text.Style{YAlign: text.YCenter}), vg.Point{X: c.Max.X + 24, Y: n.to + 2}, cs[n.curve].Name)
+	}
+}
+
+// moveApart gives each name the height of a line. Those that are too close part
+// from each other by as much, as often as need be.
+func moveApart(names []name) {
+	const line = 18
+	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(a.to, b.to) })
+	for range 100 {
+		for i := 1; i < len(names); i++ {
+			if lack := line - (names[i].to - names[i-1].to); lack > 0 {
+				names[i-1].to -= lack / 2
+				names[i].to += lack / 2
+			}
+		}
 	}
 }
 

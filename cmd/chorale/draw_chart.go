@@ -344,10 +344,10 @@ func (v *sweep) meeting(specs []string, lines []draw.Curve, before, after int, l
 	}
 }
 
-// shortly writes a number in four digits that count, or as a whole one.
+// shortly writes a number as a whole one, or in three digits that count.
 func shortly(x float64) string {
-	if x >= 1000 {
+	if x >= 100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(x, 'g', 4, 64)
+	return strconv.FormatFloat(x, 'g', 3, 64)
 }
