@@ -75,16 +75,18 @@ func (f *flows) first(now float64) (end float64, any bool) {
 	return end, len(f.active) > 0
 }
 
-// advance lets time pass, and returns the messages that arrive by then.
-func (f *flows) advance(time float64) []int32 {
+// advance lets time pass, and returns the messages that arrive by then. What
+// would end then but for rounding ends, too: a rest that takes less time than
+// can be told from none would never.
+func (f *flows) advance(now, to float64) []int32 {
 	f.gone = f.gone[:0]
 	kept := f.active[:0]
 	for _, w := range f.active {
-		if w.words <= w.rate*time*(1+1e-12) {
+		if now+w.words/w.rate <= to*(1+1e-12) {
 			f.gone = append(f.gone, w.message)
 			continue
 		}
-		w.words -= w.rate * time
+		w.words -= w.rate * (to - now)
 		kept = append(kept, w)
 	}
 	f.active = kept

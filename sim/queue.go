@@ -102,7 +102,7 @@ func (q *queue) upcoming() (at float64, any bool) {
 // advance lets time pass, and what happens then happen.
 func (q *queue) advance(to float64) {
 	if q.flows != nil {
-		for _, i := range q.flows.advance(to - q.now) {
+		for _, i := range q.flows.advance(q.now, to) {
 			q.arrive(i, to)
 		}
 	}
