@@ -174,10 +174,7 @@ func (m *measurements) take(s side, root string, rows []bench.Row, what string) 
 // measure runs a side's program and returns its rows: those that it has printed
 // when it takes too long, together with context.DeadlineExceeded.
 func (s side) measure(ctx context.Context, set settings, t turn) ([]bench.Row, error) {
-	limited, cancel := context.WithCancel(ctx)
-	if !s.ours() {
-		limited, cancel = context.WithTimeout(ctx, s.patience(set, t))
-	}
+	limited, cancel := context.WithTimeout(ctx, s.patience(set, t))
 	defer cancel()
 	cmd := s.command(limited, set, t)
 	var out, complaints bytes.Buffer
@@ -186,7 +183,7 @@ func (s side) measure(ctx context.Context, set settings, t turn) ([]bench.Row, e
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if limited.Err() != nil {
-		err = limited.Err()
+		err = fmt.Errorf("%v with %d ranks: %w", s, t.ranks, limited.Err())
 	} else if err != nil {
 		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, t.ranks, err, complaints.Bytes())
 	}

@@ -26,10 +26,13 @@ func (s side) ours() bool { return s.name == "chorale" }
 
 func (s side) String() string { return s.name + " over " + s.transport }
 
-// patience is how long a run of a peer may take. MPICH with too few processors
-// gets less: it waits without yielding, and each call takes milliseconds.
+// patience is how long a run may take. MPICH with too few processors gets less:
+// it waits without yielding, and each call takes milliseconds. Ours has to end.
 func (s side) patience(set settings, t turn) time.Duration {
-	if s.name == mpich.name && t.ranks > runtime.NumCPU() {
+	switch {
+	case s.ours():
+		return 5 * time.Minute
+	case s.name == mpich.name && t.ranks > runtime.NumCPU():
 		return set.runLimit / 4
 	}
 	return set.runLimit
