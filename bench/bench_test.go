@@ -173,10 +173,7 @@ func TestAMedianIsStableWhenManySamplesLieClose(t *testing.T) {
 }
 
 func TestLimitsAreMeasuredAndCompared(t *testing.T) {
-	l, err := MeasureLimits(t.Context(), []int{4096, 0, 8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := MeasureLimits(t.Context(), []int{4096, 0, 8, 8})
 	if len(l.Copy) != 2 || l.Copy[0].Bytes != 8 || l.Copy[1].Bytes != 4096 || l.Copy[1].Time <= 0 || l.Loopback <= 0 {
 		t.Errorf("the limits are %+v", l)
 	}

@@ -73,7 +73,7 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	flags.SortFlags = false
 	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8 or 2,4,8")
 	flags.Var(&how, "transport", "how the ranks exchange messages: inproc measures goroutines, the others processes")
-	flags.Var(&bytes, "sizes", "bytes of one rank's message")
+	flags.Var(&bytes, "sizes", "bytes of one rank's message, as in 8,64K,4M")
 	flags.StringVar(&plan.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is chosen)")
 	flags.IntVar(&root, "root", 0, "the root of every call (default each rank in turn)")
 	flags.DurationVar(&plan.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
@@ -184,9 +184,7 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	}()
 	m.tell("measuring what the machine allows")
 	defer m.tell("")
-	if m.Limits, err = bench.MeasureLimits(ctx, m.plan.Sizes); err != nil {
-		return err
-	}
+	m.Limits = bench.MeasureLimits(ctx, m.plan.Sizes)
 	for _, job := range m.jobs {
 		m.tell("%d of %d rows", len(m.Rows), m.all)
 		if err := m.runJob(ctx, job); err != nil {
@@ -236,7 +234,7 @@ func (m *measurement) judge() {
 // sizes is the value of a flag that lists numbers of bytes.
 type sizes []int
 
-func (s *sizes) Type() string { return "BYTES,…" }
+func (s *sizes) Type() string { return "LIST" }
 
 func (s *sizes) String() string {
 	var words []string

@@ -18,7 +18,7 @@ import (
 type benchPlan struct {
 	Collectives []string
 	Algorithm   string // "" for the one that is chosen, "all" for all
-	Root        int // of every call; bench.EachRoot lets it go round
+	Root        int    // of every call; bench.EachRoot lets it go round
 	Sizes       []int
 	Count       int
 	Time        time.Duration
