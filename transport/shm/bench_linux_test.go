@@ -6,15 +6,13 @@ import (
 )
 
 // BenchmarkExchange has processes play patterns: see player.play. Beside it, the
-// same machine's line from core to core. Of each it reports the best rounds in a
+// same machine's lines from core to core. Of each it reports the best rounds in a
 // row as well, which tell more than the mean where the machine is busy.
 func BenchmarkExchange(b *testing.B) {
 	for _, n := range []int{2, 4, 8} {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
 			job := processes(b, n)
-			if n == 2 {
-				b.Run("line", func(b *testing.B) { measure(b, job, "line", 0) })
-			}
+			b.Run("line", func(b *testing.B) { measure(b, job, "line", 0) })
 			for _, what := range []string{"swap", "direct", "bcast"} {
 				for _, bytes := range []int{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
 					b.Run(fmt.Sprintf("%s/%s", what, size(bytes)), func(b *testing.B) {

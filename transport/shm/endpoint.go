@@ -50,6 +50,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -78,13 +79,14 @@ type Config struct {
 // An Endpoint is one rank's attachment to a job. It implements
 // [transport.Endpoint] and [transport.Mailer].
 type Endpoint struct {
-	cfg     Config
-	seg     *segment
-	seat    *seat
-	crowded bool // this machine has fewer cores than ranks
-	procs   int  // threads that this process has for its goroutines
-	close   sync.Once
-	others  sync.WaitGroup // goroutines that see to what was posted
+	cfg      Config
+	seg      *segment
+	seat     *seat
+	crowded  bool // this machine has fewer cores than ranks
+	procs    int  // threads that this process has for its goroutines
+	patience time.Duration
+	close    sync.Once
+	others   sync.WaitGroup // goroutines that see to what was posted
 
 	entering atomic.Int32 // goroutines that want mu
 
@@ -127,7 +129,7 @@ func New(cfg Config) (*Endpoint, error) {
 		return nil, fmt.Errorf("shm: rank %d: %w", cfg.Rank, err)
 	}
 	e := &Endpoint{
-		cfg: cfg, seg: seg, seat: seg.seat(cfg.Rank), procs: runtime.GOMAXPROCS(0),
+		cfg: cfg, seg: seg, seat: seg.seat(cfg.Rank), procs: runtime.GOMAXPROCS(0), patience: patience,
 		links: make([]link, cfg.Size), boxes: make([]box, seg.boxes), probe: new(uint64),
 	}
 	if seg.own != nil && !takeSeat(seg.own, cfg.Rank) || !e.seat.status.CompareAndSwap(absent, joined) {

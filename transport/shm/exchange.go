@@ -95,18 +95,42 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 	}
 	for i := range step.Sends {
 		s := &step.Sends[i]
-		if len(s.To) == 1 && len(s.Data) <= inlineMax {
-			l := &e.links[s.To[0]]
-			if l.room() && !o.queued(l) {
+		if len(s.Data) > inlineMax {
+			o.list(s)
+			continue
+		}
+		for _, to := range s.To {
+			l := &e.links[to]
+			if l.room() && len(o.sends) == 0 {
 				l.line(o, s.Data)
-				continue
+			} else {
+				o.sends = append(o.sends, sending{link: l, data: s.Data})
+				e.watchOver(l)
+			}
+			if l.err != nil {
+				e.partings = true
 			}
 		}
-		o.multicast(s)
 	}
-	o.send()
 	if e.partings {
 		e.seePartings()
+		o.mourn(step)
+	}
+	if !o.over {
+		o.send()
+	}
+}
+
+// mourn fails the endpoint if the step sends something to a rank that has gone
+// without having taken it.
+func (o *op) mourn(step *transport.Step) {
+	for i := range step.Sends {
+		for _, to := range step.Sends[i].To {
+			if l := &o.e.links[to]; l.err != nil && !(l.took(l.tail) && len(step.Sends[i].Data) <= inlineMax) {
+				l.hear() // that the ranks differ in what they call says more
+				o.e.fail(l.err)
+			}
+		}
 	}
 }
 

@@ -21,10 +21,7 @@ func (l *link) line(o *op, p []byte) {
 	l.write(s, data)
 }
 
-// queued reports whether a message to the peer waits, which no later one
-// overtakes.
-func (o *op) queued(l *link) bool { return holds(o.sends, l) }
-
+// holds reports whether a message to the peer waits, which no later one overtakes.
 func holds(sends []sending, l *link) bool {
 	for i := range sends {
 		if sends[i].link == l {
@@ -34,16 +31,19 @@ func holds(sends []sending, l *link) bool {
 	return false
 }
 
-// multicast lists the messages of a Send. Those that do not fit into a slot go
-// together, as long as that goes: their boxes are filled once for all.
-func (o *op) multicast(s *transport.Send) {
+// list lists the messages of a Send. They go together, as long as that goes:
+// their boxes are filled once for all.
+func (o *op) list(s *transport.Send) {
 	first := len(o.sends)
-	together := len(s.To) > 1 && len(s.Data) > inlineMax
+	together := len(s.To) > 1
 	for _, to := range s.To {
 		l := &o.e.links[to]
 		together = together && !holds(o.sends[first:], l)
 		o.sends = append(o.sends, sending{link: l, data: s.Data})
 		o.e.watchOver(l)
+		if l.err != nil {
+			o.e.partings = true
+		}
 	}
 	if together {
 		o.sends[first].group = len(s.To)

@@ -11,7 +11,7 @@ const (
 	// A rank that waits looks again and again if it has a core of its own, for
 	// longer than a message takes. Then it lets other processes have the core in
 	// between, until yieldTime. Then it sleeps. Where ranks share cores, the one
-	// that it waits for may be waiting for this one's.
+	// that it waits for may be waiting for this one's. These are looks at one lane.
 	spinLooks    = 3000
 	crowdedLooks = 20
 	yieldTime    = 300 * time.Microsecond
@@ -57,21 +57,19 @@ func (e *Endpoint) await(o *op) {
 // drive moves what there is to move until o is over.
 func (e *Endpoint) drive(o *op) {
 	e.listens = false
-	limit := spinLooks
-	switch {
-	case e.crowded:
-		limit = crowdedLooks
-	case e.hasty > 0:
-		limit = crowdedLooks
+	limit, spun := spinLooks, true
+	if e.crowded || e.hasty > 0 {
+		limit, spun = crowdedLooks, false
 		e.hasty--
 	}
+	limit = max(limit/max(len(e.busy), 1), 2)
 	var yields, looks int
 	var since, tick time.Time // it yields, and is to examine
 	for {
 		e.moved = false
 		e.advance()
-		if (o.over || e.moved) && yields > 0 && yields <= firstYields && limit == spinLooks {
-			e.hasty, limit = shortWaits, crowdedLooks
+		if spun && (o.over || e.moved) && yields > 0 && yields <= firstYields {
+			e.hasty, limit, spun = shortWaits, crowdedLooks, false
 		}
 		if o.over {
 			return
@@ -93,18 +91,20 @@ func (e *Endpoint) drive(o *op) {
 		if looks < limit && e.spins() {
 			continue
 		}
-		if yields%yieldsApart == 0 {
+		if yields == 0 {
+			since = time.Time{}
+		} else if yields%yieldsApart == 0 || !e.spins() {
 			now := time.Now()
-			if yields == 0 {
+			if since.IsZero() {
 				since = now
 			}
 			if now.Sub(since) >= yieldTime || !e.spins() && yields > 0 {
 				yields, looks = 0, 0
 				switch {
 				case tick.IsZero():
-					tick = now.Add(patience)
+					tick = now.Add(e.patience)
 				case !now.Before(tick):
-					tick = now.Add(checkTime)
+					tick = now.Add(max(checkTime, e.patience))
 					e.listens = true
 					e.examine()
 					if o.over {
