@@ -8,12 +8,19 @@ import (
 // A point is a place in a figure, in pixels; y grows downwards.
 type point struct{ x, y float64 }
 
-func (a point) plus(b point) point           { return point{a.x + b.x, a.y + b.y} }
-func (a point) minus(b point) point          { return point{a.x - b.x, a.y - b.y} }
-func (a point) times(f float64) point        { return point{a.x * f, a.y * f} }
-func (a point) distance(b point) float64     { return math.Hypot(a.x-b.x, a.y-b.y) }
+// The conversions keep compilers from fusing products with sums, so that
+// figures have the same bytes on all machines.
+
+func (a point) plus(b point) point  { return point{a.x + b.x, a.y + b.y} }
+func (a point) minus(b point) point { return point{a.x - b.x, a.y - b.y} }
+func (a point) times(f float64) point {
+	return point{float64(a.x * f), float64(a.y * f)}
+}
+func (a point) dot(b point) float64 { return float64(a.x*b.x) + float64(a.y*b.y) }
+func (a point) length() float64     { return math.Sqrt(a.dot(a)) }
+
+func (a point) distance(b point) float64     { return a.minus(b).length() }
 func (a point) towards(b point) point        { return b.minus(a).times(1 / max(a.distance(b), 1e-9)) }
-func (a point) dot(b point) float64          { return a.x*b.x + a.y*b.y }
 func (a point) left() point                  { return point{a.y, -a.x} } // of who goes that way
 func (a point) mix(b point, t float64) point { return a.times(1 - t).plus(b.times(t)) }
 
@@ -131,6 +138,9 @@ func around(p point, width, height float64) box {
 	half := point{width / 2, height / 2}
 	return box{p.minus(half), p.plus(half)}
 }
+
+// size returns the width and height.
+func (b box) size() point { return b.max.minus(b.min) }
 
 // join returns the least box that holds both.
 func (b box) join(c box) box {

@@ -182,7 +182,7 @@ func clearance(differences []point, axes []axis, enough float64) float64 {
 	for i := range last.n {
 		for _, p := range differences {
 			p = p.plus(last.step.times(float64(i)))
-			away := math.Hypot(p.x, p.y)
+			away := p.length()
 			if i == 0 && away < 1e-6 {
 				continue // the point itself
 			}
@@ -200,7 +200,7 @@ func clearance(differences []point, axes []axis, enough float64) float64 {
 func fromLinks(p point, axes []axis) float64 {
 	least := math.Inf(1)
 	for _, a := range axes {
-		length := math.Hypot(a.step.x, a.step.y)
+		length := a.step.length()
 		along := p.dot(a.step) / length
 		if along > 1e-6 && along < length-1e-6 {
 			least = min(least, math.Abs(p.dot(a.step.left()))/length)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
 	"github.com/chorale-go/chorale/topo"
 )
 
@@ -198,6 +199,18 @@ func TestRanksStandWhereThePlacementPutsThem(t *testing.T) {
 	}
 	if want := "Rank on processor: 0 on 2 1 on 0 2 on 1."; !strings.Contains(picture.Desc, want) {
 		t.Errorf("the description %q does not say %q", picture.Desc, want)
+	}
+}
+
+func TestProcessorsWithoutARankAreEmpty(t *testing.T) {
+	cube := parsed(t, "hypercube", 4)
+	s := simulated(t, "", cube, nil, sim.Part{Schedule: built(t, sched.Bcast, "binomial", 3, 0), Words: 1})
+	var got []string
+	for _, node := range pictured(t, s, NetworkOptions{Blocks: true}).all("node")[:4] {
+		got = append(got, strings.Join(node.words(), " "))
+	}
+	if want := []string{"00 0", "01 1", "10 2", "11"}; !slices.Equal(got, want) {
+		t.Errorf("the nodes say %q, want %q", got, want)
 	}
 }
 

@@ -150,19 +150,18 @@ func (f *networkFigure) vertex(v int) {
 	}
 	f.start("g", "class", "node")
 	f.empty("circle", "cx", at.x, "cy", at.y, "r", l.radius, "fill", fill, "stroke", stroke, "stroke-width", 1.5)
-	words := ""
-	if rank >= 0 {
-		words = strconv.Itoa(rank)
-	}
+	y := at.y + 5
 	if l.bits > 0 {
+		y = at.y + 1
 		f.text(at.x, at.y+14, binary(v, l.bits), "text-anchor", "middle", "style", "font-size:11px;fill:#4a5362")
-		f.text(at.x, at.y+1, words, "text-anchor", "middle", "style", "font-weight:600")
-	} else {
-		f.text(at.x, at.y+5, words, "text-anchor", "middle", "style", "font-weight:600")
+	}
+	if rank >= 0 {
+		f.text(at.x, y, strconv.Itoa(rank), "text-anchor", "middle", "style", "font-weight:600")
 	}
 	f.end()
 }
 
+// binary is how a processor of a hypercube is numbered.
 func binary(v, bits int) string { return fmt.Sprintf("%0*b", bits, v) }
 
 // node is what the description calls a processor.
@@ -238,7 +237,11 @@ func (f *networkFigure) legend() key {
 	}
 	for _, p := range f.panels {
 		if len(p.holds) > 0 {
-			k.items = append(k.items, meaning(f.scene.Parts[:1])...)
+			if celled(f.scene.Parts[0].Schedule) {
+				k.items = append(k.items, keyItem{"part", "2,3: 0.1: blocks 2 and 3 of ranks 0 and 1 together; R: of all"})
+			} else {
+				k.items = append(k.items, meaning(f.scene.Parts)...)
+			}
 			break
 		}
 	}

@@ -5,13 +5,13 @@ import "math"
 // A space is what labels must find room in.
 type space struct {
 	plan    *plan
-	ways    []curve
 	clutter *clutter
 	labels  []label
+	taken   []box // by the labels
 }
 
 func newSpace(l *plan, ways []curve) *space {
-	s := &space{plan: l, ways: ways, clutter: newClutter(l)}
+	s := &space{plan: l, clutter: newClutter(l)}
 	for i, way := range ways {
 		s.clutter.add(way, i)
 	}
@@ -29,58 +29,60 @@ func outer(way curve) float64 {
 // place puts a label beside a curve: at its middle and on the given side, or
 // else where the least is in the way.
 func (s *space) place(l label, way curve, first, away float64) {
-	size := l.box()
-	best, least := l, math.Inf(1)
+	size := l.box().size()
+	best, least := way[0], math.Inf(1)
 	for k, t := range []float64{0.5, 0.43, 0.57, 0.36, 0.64, 0.3, 0.7, 0.24, 0.76, 0.18, 0.82} {
 		for side, sign := range []float64{first, -first, 0} {
 			normal := way.heading(t).left().times(sign)
 			// As far as the box reaches in that direction.
-			reach := math.Abs(normal.x)*(size.max.x-size.min.x)/2 + math.Abs(normal.y)*(size.max.y-size.min.y)/2
-			l.at = way.at(t).plus(normal.times(away + reach - 8))
-			cost := 0.8*float64(k) + 2.5*float64(side) + s.cost(l)
-			if cost < least-1e-6 {
-				best, least = l, cost
+			reach := math.Abs(normal.x)*size.x/2 + math.Abs(normal.y)*size.y/2
+			at := way.at(t).plus(normal.times(away + reach - 8))
+			if cost := 0.8*float64(k) + 2.5*float64(side) + s.cost(around(at, size.x, size.y)); cost < least-1e-6 {
+				best, least = at, cost
 			}
 		}
 	}
-	s.labels = append(s.labels, best)
+	s.put(l, best)
+}
+
+func (s *space) put(l label, at point) {
+	l.at = at
+	s.labels = append(s.labels, l)
+	s.taken = append(s.taken, l.box())
 }
 
 // placeNear puts a label beside a node.
 func (s *space) placeNear(l label, at point, radius float64) {
-	size := l.box()
-	half := point{(size.max.x - size.min.x) / 2, (size.max.y - size.min.y) / 2}
-	best, least := l, math.Inf(1)
-	for k, way := range []point{{0.9, 1}, {-0.9, -1}, {0.9, -1}, {-0.9, 1}, {0, 1}, {0, -1}, {1, 0}, {-1, 0}} {
+	size := l.box().size()
+	half := size.times(0.5)
+	best, least := at, math.Inf(1)
+	for k, way := range []point{{1, 1}, {-1, -1}, {1, -1}, {-1, 1}, {0, 1}, {0, -1}, {1, 0}, {-1, 0}} {
 		for far := range 3 {
-			gap := radius*math.Min(1, 0.72+0.28*math.Abs(math.Abs(way.x)-math.Abs(way.y))*2) + 2 + 7*float64(far)
-			l.at = at.plus(point{way.x * (gap + half.x), way.y * (gap + half.y)})
+			// Beside a corner of the circle, or before one of its four ends.
+			off := point{way.x * (radius + half.x + 2), way.y * (radius + half.y + 2)}
 			if way.x != 0 && way.y != 0 {
-				l.at = at.plus(point{sign(way.x) * (radius*0.55 + half.x + 4*float64(far)), way.y * (radius*0.8 + half.y + 4*float64(far))})
+				off = point{way.x * (radius*0.66 + half.x), way.y * (radius*0.92 + half.y)}
 			}
-			cost := 0.7*float64(k) + 3*float64(far) + s.cost(l)
-			if cost < least-1e-6 {
-				best, least = l, cost
+			p := at.plus(off).plus(way.times(5 * float64(far)))
+			if cost := 0.7*float64(k) + 3*float64(far) + s.cost(around(p, size.x, size.y)); cost < least-1e-6 {
+				best, least = p, cost
 			}
 		}
 	}
-	s.labels = append(s.labels, best)
+	s.put(l, best)
 }
-
-func sign(x float64) float64 { return math.Copysign(1, x) }
 
 // cost says how much is in a label's way: nodes and labels above all, arrows,
 // then wires.
-func (s *space) cost(l label) float64 {
-	b := l.box()
+func (s *space) cost(b box) float64 {
 	sum := 0.0
 	for v, p := range s.plan.at {
 		if b.distance(p) < s.plan.size(v)+1.5 {
 			sum += 100
 		}
 	}
-	for _, other := range s.labels {
-		if b.overlaps(other.box()) {
+	for _, other := range s.taken {
+		if b.overlaps(other) {
 			sum += 100
 		}
 	}

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/chorale-go/chorale/model"
@@ -109,4 +110,20 @@ func TestNetworksLookAsTheyDid(t *testing.T) {
 	}
 	t.Run("matvec", func(t *testing.T) { show(t, "matvec", matvec(t, 4), NetworkOptions{}) })
 	t.Run("matvec-steps", func(t *testing.T) { show(t, "matvec-steps", matvec(t, 4), steps) })
+}
+
+func BenchmarkNetwork(b *testing.B) {
+	for _, c := range []play{
+		{"mesh-64", sched.AllReduce, "recursive-doubling", 64, 0, "mesh:8x8", nil, steps, false},
+		{"cube-32", sched.AllReduce, "recursive-doubling", 32, 0, "hypercube", nil, NetworkOptions{}, false},
+	} {
+		s := c.scene(b)
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if err := Network(io.Discard, s, c.options); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
