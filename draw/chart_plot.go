@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -35,16 +36,28 @@ func plotCurves(c Curves, width, height, names float64) (string, error) {
 	}
 	fitAxes(p)
 	p.Add(meetings(c.Meets), endNames(c.Lines))
-	canvas := vgsvg.New(vg.Length(width+names), vg.Length(height))
+	canvas := &measuring{Canvas: vgsvg.New(vg.Length(width+names), vg.Length(height))}
 	p.Draw(vgdraw.Crop(vgdraw.New(canvas), 0, vg.Length(-names), 0, 0))
-	return elementsOf(canvas)
+	return canvas.elements()
 }
 
-// elementsOf returns what a canvas holds, without the document around it. The
-// family of the letters is the figure's, not that which measured them.
-func elementsOf(canvas *vgsvg.Canvas) (string, error) {
+// A measuring canvas knows how wide all words are that are written on it.
+type measuring struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+func (c *measuring) FillString(face font.Face, at vg.Point, words string) {
+	c.widths = append(c.widths, face.Width(words))
+	c.Canvas.FillString(face, at, words)
+}
+
+// elements returns what a canvas holds, without the document around it. The
+// family of the letters is the figure's, not that which measured them; so words
+// are told to be as wide as they were measured.
+func (c *measuring) elements() (string, error) {
 	var b bytes.Buffer
-	if _, err := canvas.WriteTo(&b); err != nil {
+	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
 	}
 	all := b.String()
@@ -52,7 +65,12 @@ func elementsOf(canvas *vgsvg.Canvas) (string, error) {
 	if first < 0 || last < first {
 		return "", fmt.Errorf("a chart without elements")
 	}
-	return strings.ReplaceAll(all[first:last], "font-family:Liberation Sans;font-variant:normal;font-weight:normal;font-style:normal;", ""), nil
+	all = strings.ReplaceAll(all[first:last], "font-family:Liberation Sans;font-variant:normal;font-weight:normal;font-style:normal;", "")
+	parts := strings.Split(all, "<text ")
+	for i := range min(len(c.widths), len(parts)-1) {
+		parts[i+1] = fmt.Sprintf(`<text textLength="%s" lengthAdjust="spacingAndGlyphs" %s`, number(float64(c.widths[i])), parts[i+1])
+	}
+	return strings.Join(parts, ""), nil
 }
 
 func dressAxis(a *plot.Axis, label string) {
