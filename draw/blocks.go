@@ -29,12 +29,16 @@ func Blocks(w io.Writer, s Scene) error {
 		return fmt.Errorf("block contents without a schedule: want one or more")
 	}
 	f := &blocksFigure{scene: s}
+	cells := 0
 	for _, part := range s.Parts {
 		l, err := newLadder(part, len(s.Parts) > 1)
 		if err != nil {
 			return err
 		}
 		f.ladders = append(f.ladders, l)
+		if cells += l.count(); cells > maxCells {
+			return fmt.Errorf("a picture of %s with more than %d cells: want fewer ranks", amount(len(s.Parts), "part"), maxCells)
+		}
 	}
 	return f.draw().writeTo(w)
 }
@@ -71,13 +75,10 @@ func newLadder(part sim.Part, captioned bool) (*ladder, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &ladder{part: part}
-	cells := s.P * (t.Steps() + 1)
-	if celled(s) {
-		cells *= s.Blocks
-	}
-	if s.P > maxNodes || cells > maxCells {
-		return nil, fmt.Errorf("a picture of %d cells, of what %s hold in %s: want at most %d ranks and %d cells", cells, amount(s.P, "rank"), amount(t.Steps(), "step"), maxNodes, maxCells)
+	l := &ladder{part: part, messages: make([][]sched.Message, t.Steps())}
+	if s.P > maxNodes || l.count() > maxCells {
+		return nil, fmt.Errorf("a picture of %d cells, of what %s hold in %s: want at most %d ranks and %d cells",
+			l.count(), amount(s.P, "rank"), amount(t.Steps(), "step"), maxNodes, maxCells)
 	}
 	states, err := histories(s)
 	if err != nil {
@@ -91,13 +92,22 @@ func newLadder(part sim.Part, captioned bool) (*ladder, error) {
 		l.holds = append(l.holds, row)
 	}
 	for step := range t.Steps() {
-		l.messages = append(l.messages, t.Messages(step))
+		l.messages[step] = t.Messages(step)
 	}
 	if captioned {
 		l.caption = fmt.Sprintf("%v %s, ranks %s", s.Collective, s.Algorithm, l.ranks())
 	}
 	l.measure()
 	return l, nil
+}
+
+// count is how many values it shows.
+func (l *ladder) count() int {
+	cells := l.part.Schedule.P * (len(l.messages) + 1)
+	if celled(l.part.Schedule) {
+		cells *= l.part.Schedule.Blocks
+	}
+	return cells
 }
 
 func (l *ladder) ranks() string {

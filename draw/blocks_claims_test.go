@@ -204,6 +204,7 @@ func TestBlocksThatNobodyCouldReadAreRefusedWithWhatWouldBeRight(t *testing.T) {
 		{nil, "block contents without a schedule: want one or more"},
 		{[]sim.Part{{Schedule: built(t, sched.Bcast, "binomial", 65, 0)}}, "a picture of 520 cells, of what 65 ranks hold in 7 steps: want at most 64 ranks and 4096 cells"},
 		{[]sim.Part{{Schedule: built(t, sched.AllReduce, "ring", 32, 0)}}, "a picture of 64512 cells, of what 32 ranks hold in 62 steps: want at most 64 ranks and 4096 cells"},
+		{slices.Repeat([]sim.Part{{Schedule: built(t, sched.AllReduce, "ring", 12, 0)}}, 2), "a picture of 2 parts with more than 4096 cells: want fewer ranks"},
 	} {
 		var b bytes.Buffer
 		if err := Blocks(&b, Scene{Parts: c.parts}); err == nil || err.Error() != c.want || b.Len() > 0 {

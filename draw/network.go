@@ -78,12 +78,10 @@ func (f *networkFigure) cut(o NetworkOptions) error {
 	if r.Steps == 0 {
 		f.panels = []*panel{f.panel("No step")}
 	}
-	if o.Blocks {
-		if err := f.hold(); err != nil {
-			return err
-		}
+	if err := f.check(); err != nil || !o.Blocks {
+		return err
 	}
-	return f.check()
+	return f.hold()
 }
 
 // panel gathers what the steps show together.
