@@ -31,7 +31,7 @@ type Comm struct {
 	calls    map[callKey]*call
 	kept     []*call // a ring, in the order of their making
 	oldest   int
-	last     *call // of the call before
+	recent   [16]*call // the last calls, by collective and root: see recently
 
 	streams    [streamCount]*stream
 	started    int     // how many calls were started
