@@ -98,6 +98,8 @@ type Endpoint struct {
 	register register
 	links    []link
 	busy     []*link // those that have something to wait for
+	untold   []*link // those with news for the peer
+	fence    atomic.Uint32
 	boxes    []box
 	ops      []*op // in progress
 	spare    []*op
@@ -167,7 +169,7 @@ func (e *Endpoint) Size() int { return e.cfg.Size }
 // allocates nothing once it has seen steps of the same kind.
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.closed {
 		return transport.ErrClosed
 	}
@@ -198,7 +200,7 @@ func (e *Endpoint) Lost(rank int, reason string) {
 		return
 	}
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.closed {
 		return
 	}
@@ -218,7 +220,7 @@ func (l *link) lose(reason string) {
 // last Exchange and taken its last letter.
 func (e *Endpoint) Release(context uint32) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for i := range e.links {
 		l := &e.links[i]
 		l.aside = slices.DeleteFunc(l.aside, func(m *message) bool { return m.whole && m.sig.Context == context })
@@ -233,7 +235,7 @@ func (e *Endpoint) Release(context uint32) {
 // progress.
 func (e *Endpoint) Unread() error {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	if e.err != nil {
 		return nil
 	}
@@ -266,7 +268,7 @@ func (e *Endpoint) shut() error {
 		w.stop()
 	}
 	e.watches = nil
-	e.mu.Unlock()
+	e.unlock()
 	e.others.Wait()
 	alive.Add(-1)
 
@@ -284,6 +286,12 @@ func (e *Endpoint) lock() {
 	e.entering.Add(1)
 	e.mu.Lock()
 	e.entering.Add(-1)
+}
+
+// unlock gives the lock back, when all peers know what they are to know.
+func (e *Endpoint) unlock() {
+	e.tellAll()
+	e.mu.Unlock()
 }
 
 // validate tests what can be wrong with a step before anything is started.

@@ -119,6 +119,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 	if !o.over {
 		o.send()
 	}
+	e.tellAll()
 }
 
 // mourn fails the endpoint if the step sends something to a rank that has gone

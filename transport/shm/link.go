@@ -14,6 +14,7 @@ type link struct {
 	seat *seat // the peer's
 	err  error // why nothing comes from the peer any more
 	busy bool  // among those that the driver looks at
+	news news  // what the peer has not been told
 
 	sender
 	receiver
@@ -66,23 +67,49 @@ func (l *link) took(number uint32) bool {
 // blank returns the slot of the next frame, for which there is room.
 func (l *link) blank() *slot { return l.out.slot(l.tail & l.mask) }
 
-// write hands over the frame in the blank slot, and wakes the peer if it sleeps
-// for that.
+// write hands over the frame in the blank slot.
 func (l *link) write(s *slot, k kind) {
 	l.tail++
-	s.turn.Store(turn(l.tail, k)) // the peer's status is read after that
-	if w := l.seat.status.Load(); w != joined {
-		l.notice(w)
-	}
+	publish(&s.turn, turn(l.tail, k))
+	l.tell(wrote)
 }
 
-// notice sees to a peer that is not simply awake, after a frame to it.
-func (l *link) notice(w uint64) {
-	if w&stageAll >= left {
-		l.e.partings = true
+// news is what a peer has not been told yet: one that sleeps would not notice.
+type news uint8
+
+const (
+	wrote   news = 1 << iota // a frame is in its lane
+	tookOne                  // a frame of its own is taken
+)
+
+// tell has the endpoint look soon whether the peer sleeps for the news.
+func (l *link) tell(what news) {
+	if l.news == 0 {
+		l.e.untold = append(l.e.untold, l)
+	}
+	l.news |= what
+}
+
+// tellAll wakes the peers that sleep for what has been written and taken. That is
+// visible to them before their status is read here: a rank that goes to sleep
+// says so first, and then looks once more.
+func (e *Endpoint) tellAll() {
+	if len(e.untold) == 0 {
 		return
 	}
-	l.seat.rouse(w, forMail, l.e.cfg.Rank)
+	e.fence.Add(1)
+	for _, l := range e.untold {
+		what := l.news
+		l.news = 0
+		switch w := l.seat.status.Load(); {
+		case w == joined:
+		case w&stageAll >= left:
+			e.partings = true
+		case what&wrote != 0 && (w&forMail != 0 || w>>byRank == uint64(e.cfg.Rank)+1), what&tookOne != 0 && w&forAcks != 0:
+			l.seat.wake(w)
+		}
+	}
+	e.untold = e.untold[:0]
 }
 
 // next returns the slot of the next frame from the peer, or nil.
@@ -98,10 +125,8 @@ func (l *link) next() (*slot, kind) {
 // take lets go of the frame at the head.
 func (l *link) take() {
 	l.head++
-	l.in.taken.Store(l.head) // the peer's status is read after that
-	if w := l.seat.status.Load(); w&forAcks != 0 {
-		l.seat.wake(w)
-	}
+	publish(&l.in.taken, l.head)
+	l.tell(tookOne)
 	l.e.moved = true
 }
 

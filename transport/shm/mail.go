@@ -24,7 +24,7 @@ type errand struct {
 // Post implements [transport.Mailer].
 func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	switch {
 	case to < 0 || to >= e.cfg.Size:
 		return &transport.RankError{Peer: to, Rank: e.cfg.Rank, Size: e.cfg.Size}
@@ -81,7 +81,7 @@ func (e *Endpoint) postToSelf(ctx context.Context, stamp transport.Stamp, kind s
 // its way from its sender's memory, the endpoint's part in the job ends.
 func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	for {
 		m, err := e.find(ctx, search{from, stamp}, true)
 		switch {
@@ -116,7 +116,7 @@ func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, ki
 // Peek implements [transport.Mailer].
 func (e *Endpoint) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
 	e.lock()
-	defer e.mu.Unlock()
+	defer e.unlock()
 	m, err := e.find(ctx, search{from, stamp}, wait)
 	if m == nil {
 		return transport.Envelope{}, false, err

@@ -208,7 +208,7 @@ func (e *Endpoint) carry() {
 	o.errand = errand{mail: true, carries: true}
 	e.others.Go(func() {
 		e.lock()
-		defer e.mu.Unlock()
+		defer e.unlock()
 		defer e.leave(o)
 		e.await(o)
 	})

@@ -191,14 +191,6 @@ func (s *seat) said(context uint32) (sequence uint32, call uint64, ok bool) {
 
 func (s *seat) stage() uint64 { return s.status.Load() & stageAll }
 
-// rouse wakes the rank if it sleeps for what the mask says, or for a message of
-// that rank.
-func (s *seat) rouse(w, mask uint64, from int) {
-	if w&mask != 0 || w>>byRank == uint64(from)+1 {
-		s.wake(w)
-	}
-}
-
 // wake wakes the rank if it still sleeps for what w says. One of those who want
 // to wakes it.
 func (s *seat) wake(w uint64) {

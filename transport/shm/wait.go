@@ -47,7 +47,7 @@ func (e *Endpoint) await(o *op) {
 		}
 		o.waits = true
 		e.nudge()
-		e.mu.Unlock()
+		e.unlock()
 		<-o.wake
 		e.lock()
 		o.waits = false
@@ -68,6 +68,7 @@ func (e *Endpoint) drive(o *op) {
 	for {
 		e.moved = false
 		e.advance()
+		e.tellAll()
 		if spun && (o.over || e.moved) && yields > 0 && yields <= firstYields {
 			e.hasty, limit, spun = shortWaits, crowdedLooks, false
 		}
@@ -136,7 +137,7 @@ func (e *Endpoint) spins() bool {
 
 // giveWay lets other goroutines have the thread, and the lock.
 func (e *Endpoint) giveWay() {
-	e.mu.Unlock()
+	e.unlock()
 	runtime.Gosched()
 	e.lock()
 }
@@ -221,7 +222,7 @@ func (e *Endpoint) sleep(o *op, d time.Duration) {
 	e.lookAround(o)
 	if !e.moved && !o.over {
 		e.asleep = true
-		e.mu.Unlock()
+		e.unlock()
 		futexWait(bellOf(e.seat), bell, d)
 		e.lock()
 		e.asleep = false
@@ -294,7 +295,7 @@ func (e *Endpoint) watch(o *op) {
 	ctx, ended := o.ctx, o.ended
 	stop := context.AfterFunc(ctx, func() {
 		e.lock()
-		defer e.mu.Unlock()
+		defer e.unlock()
 		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool { return w.ended == ended })
 		e.expire(ctx, ended)
 	})

@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package shm
+
+import "sync/atomic"
+
+// publish stores a word that says that what was written before is there.
+func publish(word *atomic.Uint32, value uint32) { word.Store(value) }
