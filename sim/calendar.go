@@ -1,35 +1,38 @@
 package sim
 
-// A pile gives back first what comes before all others: a binary heap.
-type pile[T interface{ before(T) bool }] struct{ items []T }
+// A pile gives back the least first: a binary heap.
+type pile []float64
 
-func (p *pile[T]) push(x T) {
-	p.items = append(p.items, x)
-	for i := len(p.items) - 1; i > 0; {
+func (p *pile) push(x float64) {
+	*p = append(*p, x)
+	items := *p
+	for i := len(items) - 1; i > 0; {
 		up := (i - 1) / 2
-		if !p.items[i].before(p.items[up]) {
+		if items[i] >= items[up] {
 			break
 		}
-		p.items[i], p.items[up] = p.items[up], p.items[i]
+		items[i], items[up] = items[up], items[i]
 		i = up
 	}
 }
 
-func (p *pile[T]) pop() T {
-	first, n := p.items[0], len(p.items)-1
-	p.items[0] = p.items[n]
-	p.items = p.items[:n]
+func (p *pile) pop() float64 {
+	items := *p
+	first, n := items[0], len(items)-1
+	items[0] = items[n]
+	items = items[:n]
+	*p = items
 	for i := 0; ; {
 		least := i
 		for down := 2*i + 1; down <= 2*i+2 && down < n; down++ {
-			if p.items[down].before(p.items[least]) {
+			if items[down] < items[least] {
 				least = down
 			}
 		}
 		if least == i {
 			return first
 		}
-		p.items[i], p.items[least] = p.items[least], p.items[i]
+		items[i], items[least] = items[least], items[i]
 		i = least
 	}
 }
@@ -52,52 +55,47 @@ const (
 // the simulation of a regular schedule, an event costs no more than a place in
 // a list.
 type calendar struct {
-	times pile[moment] // those with an entry
-	at    map[moment]*[]event
+	times pile // those with an entry
+	at    map[float64]*[]event
 	spare []*[]event
-	last  *[]event // what take has returned
 }
 
-type moment float64
-
-func (m moment) before(o moment) bool { return m < o }
-
-func newCalendar() calendar { return calendar{at: make(map[moment]*[]event)} }
+func newCalendar() calendar { return calendar{at: make(map[float64]*[]event)} }
 
 func (c *calendar) add(time float64, e event) {
-	list := c.at[moment(time)]
+	list := c.at[time]
 	if list == nil {
 		if n := len(c.spare); n > 0 {
 			list, c.spare = c.spare[n-1], c.spare[:n-1]
 		} else {
 			list = new([]event)
 		}
-		c.at[moment(time)] = list
-		c.times.push(moment(time))
+		c.at[time] = list
+		c.times.push(time)
 	}
 	*list = append(*list, e)
 }
 
 // first returns the time of the first events.
 func (c *calendar) first() (time float64, any bool) {
-	if len(c.times.items) == 0 {
+	if len(c.times) == 0 {
 		return 0, false
 	}
-	return float64(c.times.items[0]), true
+	return c.times[0], true
 }
 
-// take removes the events of a time if there are any, and it is the first. They
-// are there until the next call.
-func (c *calendar) take(time float64) []event {
-	if c.last != nil {
-		*c.last = (*c.last)[:0]
-		c.spare = append(c.spare, c.last)
-		c.last = nil
+// take removes the events up to a time, and appends them to a list.
+func (c *calendar) take(to float64, events []event) []event {
+	for time, any := c.first(); any && by(time, to); time, any = c.first() {
+		list := c.at[c.times.pop()]
+		delete(c.at, time)
+		events = append(events, *list...)
+		*list = (*list)[:0]
+		c.spare = append(c.spare, list)
 	}
-	if at, any := c.first(); !any || at != time {
-		return nil
-	}
-	c.last = c.at[c.times.pop()]
-	delete(c.at, moment(time))
-	return *c.last
+	return events
 }
+
+// by reports whether a time has come. What differs by rounding alone happens at
+// the same time, or who is first would depend on the unit of time.
+func by(time, now float64) bool { return time <= now*(1+1e-12) }

@@ -33,6 +33,9 @@ type flow struct {
 	channels []int32
 }
 
+// end returns when a flow ends if it goes on as it does now.
+func (w *flow) end(now float64) float64 { return now + w.words/w.rate }
+
 func newFlows(c Config, n *network, s *score) *flows {
 	channels := n.links + 2*s.ranks
 	return &flows{
@@ -70,19 +73,17 @@ func (f *flows) first(now float64) (end float64, any bool) {
 	}
 	end = math.Inf(1)
 	for i := range f.active {
-		end = min(end, now+f.active[i].words/f.active[i].rate)
+		end = min(end, f.active[i].end(now))
 	}
 	return end, len(f.active) > 0
 }
 
-// advance lets time pass, and returns the messages that arrive by then. What
-// would end then but for rounding ends, too: a rest that takes less time than
-// can be told from none would never.
+// advance lets time pass, and returns the messages that arrive by then.
 func (f *flows) advance(now, to float64) []int32 {
 	f.gone = f.gone[:0]
 	kept := f.active[:0]
 	for _, w := range f.active {
-		if now+w.words/w.rate <= to*(1+1e-12) {
+		if by(w.end(now), to) {
 			f.gone = append(f.gone, w.message)
 			continue
 		}

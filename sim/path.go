@@ -63,6 +63,9 @@ func (p *played) message(i int32) (m Message, by int32) {
 	if p.start != nil {
 		m.Start, m.End = p.start[i], p.finish[i]
 	}
+	if p.lane != nil && p.lane[i] < 0 {
+		m.Ready = m.Start // but for rounding it is
+	}
 	return m, by
 }
 

@@ -24,7 +24,8 @@ type queue struct {
 	behind []int32 // per message: the lines in which others are before it
 	routed []bool  // per message: whether those are lines for links
 	events calendar
-	flows  *flows // nil where nothing slows a message down that has started
+	due    []event // those of now
+	flows  *flows  // nil where nothing slows a message down that has started
 
 	lines  []line // per lane
 	places []place
@@ -36,8 +37,6 @@ type queue struct {
 
 	begins []int32 // the ranks that begin a step now
 	held   []int32 // with Sync: the ranks whose step is done
-	latest float64 // with Sync: when the last of them was, and
-	waker  int32   // by which message
 }
 
 // A line is who has a lane, and behind it who waits for it.
@@ -62,7 +61,6 @@ func newQueue(c Config, s *score, n *network) *queue {
 		events: newCalendar(),
 		lines:  make([]line, n.links+2*s.ranks),
 		places: make([]place, 1), // place 0 is none
-		waker:  -1,
 	}
 	if c.Share || c.MemoryBandwidth > 0 {
 		q.flows = newFlows(c, n, s)
@@ -107,7 +105,8 @@ func (q *queue) advance(to float64) {
 		}
 	}
 	q.now = to
-	for _, e := range q.events.take(to) {
+	q.due = q.events.take(to, q.due[:0])
+	for _, e := range q.due {
 		switch e.kind {
 		case arrival:
 			q.arrive(e.id, to)
@@ -143,8 +142,9 @@ func (q *queue) settle() {
 func (q *queue) openRound() {
 	ranks := q.held
 	q.held = nil
+	q.times.open()
 	for _, rank := range ranks {
-		q.prepare(rank, q.latest)
+		q.prepare(rank, q.times.opening)
 	}
 }
 
@@ -174,9 +174,7 @@ func (q *queue) begin(rank int32) {
 	s := &q.times.stands[rank]
 	n := s.step
 	s.reach, s.last, s.cause = q.now, q.now, -1
-	if q.config.Sync {
-		q.times.begin[n], q.times.waker[n] = q.now, q.waker
-	}
+	q.times.begins(n, q.now)
 	sends, endSends := q.sent(n)
 	recvs, endRecvs := q.received(n)
 	s.pending = endSends - sends + endRecvs - recvs
@@ -205,12 +203,22 @@ func (q *queue) waiter(i int32) waiter {
 // enterPorts lines a message up for its two ends' ports.
 func (q *queue) enterPorts(i int32) {
 	q.times.lane[i] = -1
+	m := &q.messages[i]
+	if q.instant(m) {
+		q.start(i)
+		return
+	}
 	if !q.config.AllPort {
-		m := &q.messages[i]
 		q.join(q.wayOut(m.from), i)
 		q.join(q.wayIn(m.to), i)
 	}
 	q.goOn(i)
+}
+
+// instant reports whether a message takes no time. It waits for nothing.
+func (q *queue) instant(m *message) bool {
+	words := q.words(m)
+	return q.duration(words, len(q.route(m.from, m.to))) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
 }
 
 // enterLinks lines a message up for all the links of its route.
@@ -284,10 +292,8 @@ func (q *queue) leave(lane int32) {
 	q.goOn(i)
 }
 
-// arrive ends a message.
-func (q *queue) arrive(i int32, at float64) {
-	q.now = at
-	m := &q.messages[i]
+// leaveAll takes a message out of all lines.
+func (q *queue) leaveAll(m *message) {
 	if !q.config.AllPort {
 		q.leave(q.wayOut(m.from))
 		q.leave(q.wayIn(m.to))
@@ -298,31 +304,37 @@ func (q *queue) arrive(i int32, at float64) {
 			q.leave(link)
 		}
 	}
+}
+
+// arrive ends a message.
+func (q *queue) arrive(i int32, at float64) {
+	q.now = at
+	m := &q.messages[i]
+	if !q.instant(m) {
+		q.leaveAll(m)
+	}
 	start := q.times.start[i]
 	q.times.finish[i] = at
 	q.times.span(m.round-1).cover(start, at)
+	q.times.late(at, i)
 	a, b := &q.times.stands[m.from], &q.times.stands[m.to]
 	words := q.words(m)
 	a.sent(words, at-start)
 	b.received(words, at-start, m.combine())
-	if a.arrived(i, at) {
+	if a.arrived(i, m.round, at) {
 		q.done(m.from, a)
 	}
-	if b.arrived(i, at) {
+	if b.arrived(i, m.round, at) {
 		q.done(m.to, b)
 	}
 }
 
 // done ends a rank's step.
 func (q *queue) done(rank int32, s *stand) {
-	s.endStep(q.steps, q.model.Top)
-	q.times.span(q.messages[s.cause].round-1).cover(s.reach, s.reach)
+	q.times.endStep(s, q.steps, q.model.Top)
 	if !q.config.Sync {
 		q.prepare(rank, s.reach)
 		return
-	}
-	if s.reach > q.latest {
-		q.latest, q.waker = s.reach, s.cause
 	}
 	q.held = append(q.held, rank)
 }

@@ -34,7 +34,7 @@ type Result struct {
 type Step struct {
 	Messages    int
 	Words       int
-	Start, End  float64 // from when its first message starts until the last has come and been combined
+	Start, End  float64 // from when its first message starts until the last has come; what a rank combines after a step of its own belongs to the last of the steps of its messages
 	LinksInUse  int     // directed links that its messages cross
 	MaxLinkLoad int
 	Congested   []Load // the links that are asked to carry more than one message, by id

@@ -34,11 +34,6 @@ type rounds struct {
 	undone  int     // messages that have not arrived
 	perStep []Step
 	tail    int // steps, with those of ranks that only copy in the end
-
-	// With Sync: when the steps of this round begin, and after which message;
-	// and the same of the next round, as far as is known.
-	opening, latest    float64
-	openedBy, latestBy int32
 }
 
 // A lane is what messages go through one after another.
@@ -70,10 +65,9 @@ func lineUp(c Config, s *score, n *network) (*rounds, error) {
 func newRounds(c Config, s *score, n *network) *rounds {
 	r := &rounds{
 		score: s, network: n, config: c,
-		times:    newTimes(s, c.Sync, c.Record, false),
-		links:    make([]lane, n.links),
-		undone:   len(s.messages),
-		openedBy: -1, latestBy: -1,
+		times:  newTimes(s, c.Sync, c.Record, false),
+		links:  make([]lane, n.links),
+		undone: len(s.messages),
 	}
 	if !c.AllPort {
 		r.out, r.in = make([]float64, s.ranks), make([]float64, s.ranks)
@@ -100,7 +94,7 @@ func (r *rounds) breadthFirst() {
 		for _, rank := range ranks {
 			r.arrive(rank)
 		}
-		r.opening, r.openedBy = r.latest, r.latestBy
+		r.times.open()
 	}
 }
 
@@ -114,14 +108,12 @@ func (r *rounds) arrive(rank int32) {
 		return
 	}
 	if r.config.Sync {
-		s.reach = r.opening
+		s.reach = r.times.opening
 	}
 	if r.before != nil {
 		s.reach += s.work(r.before[n], r.model.Top)
 	}
-	if r.config.Sync {
-		r.times.begin[n], r.times.waker[n] = s.reach, r.openedBy
-	}
+	r.times.begins(n, s.reach)
 	sends, endSends := r.sent(n)
 	recvs, endRecvs := r.received(n)
 	s.last, s.cause = s.reach, -1
@@ -165,8 +157,8 @@ func (r *rounds) carry(i int32, m *message) {
 	for _, link := range route {
 		r.ask(link, round, here, start, end)
 	}
-	if r.out != nil {
-		r.contended = r.contended || early(start, r.out[m.from]) || early(start, r.in[m.to])
+	if r.out != nil && took > 0 {
+		r.contended = r.contended || !by(r.out[m.from], start) || !by(r.in[m.to], start)
 		r.out[m.from], r.in[m.to] = end, end
 	}
 	m.round = round + 1
@@ -174,16 +166,16 @@ func (r *rounds) carry(i int32, m *message) {
 	here.Messages++
 	here.Words += words
 	r.times.span(round).cover(start, end)
+	r.times.late(end, i)
 	if r.times.start != nil {
 		r.times.start[i], r.times.finish[i] = start, end
 	}
 	a.sent(words, took)
 	b.received(words, took, m.combine())
-	a.until, b.until = max(a.until, round+1), max(b.until, round+1)
-	if a.arrived(i, end) {
+	if a.arrived(i, m.round, end) {
 		r.done(m.from, a)
 	}
-	if b.arrived(i, end) {
+	if b.arrived(i, m.round, end) {
 		r.done(m.to, b)
 	}
 }
@@ -198,26 +190,19 @@ func (r *rounds) step(round int32) *Step {
 
 // done ends a rank's step.
 func (r *rounds) done(rank int32, s *stand) {
-	s.endStep(r.steps, r.model.Top)
-	s.round = s.until
-	r.times.span(r.messages[s.cause].round-1).cover(s.reach, s.reach)
-	if s.reach > r.latest {
-		r.latest, r.latestBy = s.reach, s.cause
-	}
+	r.times.endStep(s, r.steps, r.model.Top)
 	r.work = append(r.work, rank)
 }
-
-// early reports whether somebody who starts finds a lane taken. What is equal
-// but for rounding is not.
-func early(start, free float64) bool { return start < free*(1-1e-12) }
 
 // ask takes a link, and counts what it is asked to carry in a step. Lanes that
 // are asked for in order, and never before they are free, are nobody's
 // bottleneck.
 func (r *rounds) ask(link, round int32, here *Step, start, end float64) {
 	l := &r.links[link]
-	r.contended = r.contended || early(start, l.free)
-	l.free = end
+	if start < end {
+		r.contended = r.contended || !by(l.free, start)
+		l.free = end
+	}
 	switch {
 	case l.step < round+1:
 		l.step, l.many = round+1, 0

@@ -4,20 +4,22 @@
 // simulation that holds no clock, starts no goroutine, and gives the same
 // answer to the same question. Its rules:
 //
-//   - A rank begins a step when its own previous step is done; with Sync, when
-//     everybody's is.
+//   - A rank begins a step when its own previous step is done. With Sync it
+//     waits until nothing else is to happen before somebody begins one.
 //   - A message is ready when both its ends have come to it. With single ports
 //     it then lines up for two: its sender's way out, and its receiver's way in.
 //     When it has both it lines up for every link of its route, in its
 //     direction, and when it is first in all these lines it starts. It keeps
 //     what it has until it has arrived. Lines are kept in the order of coming;
 //     of those who come at the same time, the one that its sender's step lists
-//     first goes first, and of equals that of the lower rank.
+//     first goes first, and of equals that of the lower rank. A message that
+//     takes no time waits for nothing.
 //   - A message of m words over h links takes Ts + h·Th + m·Tw; by store and
 //     forward, Ts + h·(Th + m·Tw).
 //   - When a rank's messages of a step are done it combines what has come, for
 //     m·Top each; what its copies combine comes before the step's messages.
 //     Copies take no time else.
+//   - Times that differ by rounding alone are the same time.
 //
 // The model is that of Grama, Gupta, Karypis and Kumar, Introduction to
 // Parallel Computing (2nd ed.), 2.5 and 4.

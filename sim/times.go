@@ -11,6 +11,11 @@ type times struct {
 	begin []float64
 	waker []int32
 
+	// With Sync: when the steps of this round begin, and after which message;
+	// and the same of the next round, as far as is known.
+	opening, latest    float64
+	openedBy, latestBy int32
+
 	// Per message; nil where nobody asks, and each starts when both ends have
 	// come to it.
 	start, finish []float64
@@ -35,7 +40,7 @@ func (s *span) cover(start, end float64) {
 }
 
 func newTimes(s *score, sync, perMessage, waits bool) *times {
-	t := &times{stands: make([]stand, s.ranks)}
+	t := &times{stands: make([]stand, s.ranks), openedBy: -1, latestBy: -1}
 	for rank := range t.stands {
 		t.stands[rank].step = s.first[rank]
 	}
@@ -58,6 +63,24 @@ func (t *times) span(round int32) *span {
 	}
 	return &t.spans[round]
 }
+
+// begins notes, with Sync, when a step begins.
+func (t *times) begins(step int32, at float64) {
+	if t.begin != nil {
+		t.begin[step], t.waker[step] = at, t.openedBy
+		t.late(at, t.openedBy)
+	}
+}
+
+// late puts the next round off until something has happened.
+func (t *times) late(at float64, by int32) {
+	if at > t.latest {
+		t.latest, t.latestBy = at, by
+	}
+}
+
+// open begins the next round.
+func (t *times) open() { t.opening, t.openedBy = t.latest, t.latestBy }
 
 // A stand is where one rank is in its program, and what it has done so far.
 type stand struct {
@@ -89,7 +112,8 @@ func (s *stand) received(words int, took float64, combine bool) {
 }
 
 // arrived takes a message off the step, and reports whether it was the last.
-func (s *stand) arrived(message int32, at float64) bool {
+func (s *stand) arrived(message, round int32, at float64) bool {
+	s.until = max(s.until, round)
 	if at >= s.last {
 		s.last, s.cause = at, message
 	}
@@ -104,11 +128,17 @@ func (s *stand) work(words int, top float64) (took float64) {
 	return took
 }
 
-// endStep ends the rank's step: it combines what has come, and goes on to the
+// endStep ends a rank's step: it combines what has come, and goes on to the
 // next.
-func (s *stand) endStep(steps []step, top float64) {
-	s.reach = s.last + s.work(s.combine, top)
+func (t *times) endStep(s *stand, steps []step, top float64) {
+	s.reach = s.last
+	if s.combine > 0 {
+		s.reach += s.work(s.combine, top)
+		t.span(s.until-1).cover(s.reach, s.reach)
+		s.combine = 0
+	}
 	steps[s.step].end, steps[s.step].cause = s.reach, s.cause
+	t.late(s.reach, s.cause)
+	s.round = s.until
 	s.step++
-	s.combine = 0
 }

@@ -1,0 +1,192 @@
+package sim_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+var awkwardSizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 31, 32, 33}
+
+// Whole numbers, nothing for something, hops and combining, and decimals whose
+// sums are not exact.
+var awkwardModels = []model.Model{
+	{Ts: 10, Tw: 1},
+	{Ts: 0, Tw: 1},
+	{Ts: 10, Tw: 0},
+	{Ts: 3, Tw: 2, Th: 1, Top: 0.5},
+	{Ts: 0.1, Tw: 0.1, Th: 0.3, Top: 0.7},
+	{Ts: 0.3, Tw: 0.1},
+	{Th: 1},
+	{Top: 1},
+	{Ts: 1e-6, Tw: 1e-9, Th: 1e-7, Top: 3e-10},
+}
+
+// networks returns one of each kind that has room for p ranks.
+func networks(p int) []topo.Topology {
+	cube := 1
+	for cube < p {
+		cube *= 2
+	}
+	rows := max(1, (p+3)/4)
+	graph := [][2]int{{0, p}, {p, p + 1}} // two switches, some processors at each, and some in a row
+	for v := 1; v < p; v++ {
+		graph = append(graph, [2]int{v, []int{p, p + 1, v - 1}[v%3]})
+	}
+	var all []topo.Topology
+	for _, spec := range []string{"linear", "ring", "full", "star"} {
+		all = append(all, must(topo.Parse(spec, p)))
+	}
+	return append(all,
+		must(topo.NewMesh(rows, 4)), must(topo.NewTorus(rows, 4)), must(topo.NewTorus(2, rows, 2)),
+		must(topo.NewHypercube(cube)), must(topo.NewTree(cube)),
+		must(topo.NewFatTree(6)), must(topo.NewDragonfly(4, 2, 2)),
+		must(topo.NewGraph("graph", p, []string{"a", "b"}, graph)))
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// agree plays parts twice, and complains if the results differ.
+func agree(t rapid.TB, c sim.Config, parts ...sim.Part) {
+	t.Helper()
+	c.Record = true
+	r, err := sim.Run(c, parts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong := simulateNaively(c, parts...).differs(r); wrong != "" {
+		t.Fatalf("%v %s on %d ranks and %d more parts, m=%d, on %v placed %v, model %+v, all-port %v, store-and-forward %v, share %v, sync %v, memory %v:\n%s",
+			parts[0].Schedule.Collective, parts[0].Schedule.Algorithm, parts[0].Schedule.P, len(parts)-1, parts[0].Words,
+			c.Topology, c.Placement, c.Model, c.AllPort, c.StoreAndForward, c.Share, c.Sync, c.MemoryBandwidth, wrong)
+	}
+}
+
+// someConfig chooses a network with room for p ranks, and everything else.
+func someConfig(rng *rand.Rand, p int) sim.Config {
+	all := networks(p)
+	c := sim.Config{
+		Topology:        all[rng.IntN(len(all))],
+		Model:           awkwardModels[rng.IntN(len(awkwardModels))],
+		AllPort:         rng.IntN(2) == 0,
+		StoreAndForward: rng.IntN(3) == 0,
+		Share:           rng.IntN(3) == 0,
+		Sync:            rng.IntN(3) == 0,
+	}
+	if rng.IntN(3) == 0 {
+		c.Placement = topo.Random(c.Topology.Processors(), rng.Uint64())
+	}
+	if rng.IntN(4) == 0 {
+		c.MemoryBandwidth = []float64{0.3, 1, 1.7, 4}[rng.IntN(4)] / cmp.Or(c.Model.Tw, 1)
+	}
+	return c
+}
+
+// Every algorithm, with its parameters, on every awkward number of ranks, each
+// time on another network by other rules.
+func TestEveryScheduleTakesAsLongAsTheRulesSay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, a := range algo.Catalog() {
+		for _, p := range awkwardSizes {
+			for i, spec := range algo.Variants(a, p) {
+				if i > 0 && (p > 17 || (i+p)%4 > 0) {
+					continue // the naive simulation is slow
+				}
+				s, err := algo.New(a.Collective, spec, p, 0, algo.VariantBytes)
+				if err != nil {
+					continue // a restriction
+				}
+				words := wordsFor(s, 1+rng.IntN(5))
+				if words > 0 && p > 1 {
+					words += rng.IntN(p)
+				}
+				agree(t, someConfig(rng, p), sim.Part{Schedule: s, Words: words})
+			}
+		}
+	}
+}
+
+// Several schedules, each on some of the ranks, some at the same time and some
+// one after another.
+func TestSeveralSchedulesTakeAsLongAsTheRulesSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ranks := rapid.IntRange(1, 20).Draw(t, "ranks")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		var parts []sim.Part
+		for range rapid.IntRange(1, 5).Draw(t, "parts") {
+			p := 1 + rng.IntN(ranks)
+			a := algo.Catalog()[rng.IntN(len(algo.Catalog()))]
+			s, err := algo.New(a.Collective, a.Name, p, 0, algo.VariantBytes)
+			if err != nil {
+				continue
+			}
+			parts = append(parts, sim.Part{Schedule: s, Ranks: rng.Perm(ranks)[:p], Words: wordsFor(s, 1+rng.IntN(9))})
+		}
+		if len(parts) > 0 {
+			agree(t, someConfig(rng, ranks), parts...)
+		}
+	})
+}
+
+// Programs that no collective has: messages of all lengths to anybody, several
+// to and from one rank in a step, multicasts, copies that combine.
+func TestWildProgramsTakeAsLongAsTheRulesSay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := rapid.IntRange(2, 12).Draw(t, "p")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		s := wild(rng, p, rapid.IntRange(1, 6).Draw(t, "steps"))
+		agree(t, someConfig(rng, p), sim.Part{Schedule: s, Words: s.Blocks + rng.IntN(10)})
+	})
+}
+
+// wild returns a schedule of random messages.
+func wild(rng *rand.Rand, p, steps int) *sched.Schedule {
+	const blocks = 6
+	someBlocks := func() sched.Range {
+		lo := rng.IntN(blocks + 1)
+		return sched.Range{Lo: lo, Hi: lo + rng.IntN(blocks+1-lo)}
+	}
+	someHow := func() sched.Combine { return sched.Combine(rng.IntN(3)) }
+	builders := make([]sched.Builder, p)
+	for range steps {
+		for range rng.IntN(2 * p) {
+			from, blocks := rng.IntN(p), someBlocks()
+			var to []int
+			for _, r := range rng.Perm(p)[:1+rng.IntN(2)] {
+				if r != from {
+					to = append(to, r)
+					builders[r].Recv(from, sched.Out, blocks, someHow())
+				}
+			}
+			builders[from].Send(sched.In, blocks, to...)
+		}
+		for r := range builders {
+			if rng.IntN(3) == 0 {
+				builders[r].Copy(sched.In, someBlocks(), sched.Out, 0, someHow())
+			}
+			if rng.IntN(3) > 0 {
+				builders[r].EndStep()
+			}
+		}
+	}
+	programs := make([]sched.Program, p)
+	for r := range programs {
+		programs[r] = builders[r].Program()
+	}
+	return &sched.Schedule{
+		Collective: sched.AllReduce, Algorithm: "wild", P: p, Blocks: blocks,
+		Make: func(rank int) sched.Program { return programs[rank] },
+	}
+}

@@ -1,0 +1,460 @@
+package sim_test
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// This is a second simulator, as simple as can be: it does what the package
+// comment says, in lists, looking at everything whenever anything happens. It
+// shares nothing with the first.
+
+type naive struct {
+	sim.Config
+	now      float64
+	ranks    []*naiveRank
+	messages []*naiveMessage
+	lines    map[string][]*naiveMessage // who has a port or link, and behind it who waits
+}
+
+type naiveRank struct {
+	steps []naiveStep
+	tail  int // words that copies combine after the last step
+	at    int // its current step
+
+	begun  bool    // its current step, or there is none
+	begins float64 // when it does, if it knows
+	did    sim.Rank
+}
+
+type naiveStep struct {
+	before   int // words that copies combine before it
+	messages []*naiveMessage
+	takes    int // of these, how many it receives
+	end      float64
+}
+
+type naiveMessage struct {
+	sim.Message
+	place              int // among those of its sender's step
+	sendStep, recvStep int
+
+	links           []string // that it crosses
+	ends            int      // that have come to it
+	ported, routed  bool     // is in the lines for ports, for links
+	started, over   bool
+	flows           bool // its words are under way
+	left            float64
+	rate            float64
+	flowsAt, passes float64 // when they are, and when it has arrived, if nothing slows it down
+}
+
+// by reports whether a time has come, but for rounding.
+func by(t, now float64) bool { return t <= now*(1+1e-12) }
+
+// simulateNaively plays parts.
+func simulateNaively(c sim.Config, parts ...sim.Part) *naive {
+	n := &naive{Config: c, lines: map[string][]*naiveMessage{}}
+	for _, p := range parts {
+		n.enlist(p)
+	}
+	for _, r := range n.ranks {
+		n.plan(r, 0)
+	}
+	for {
+		for n.happen() {
+		}
+		next := n.upcoming()
+		if math.IsInf(next, 1) && !n.openStep() {
+			return n
+		}
+		if !math.IsInf(next, 1) {
+			n.pass(next - n.now)
+			n.now = next
+		}
+	}
+}
+
+// enlist adds a part's steps to those of the ranks that play it, and matches
+// what they send with what they receive by counting.
+func (n *naive) enlist(p sim.Part) {
+	type pair struct{ from, to int }
+	sent := map[pair][]*naiveMessage{}
+	taken := map[pair]int{}
+	seat := func(i int) int {
+		if p.Ranks == nil {
+			return i
+		}
+		return p.Ranks[i]
+	}
+	each := func(visit func(at int, r *naiveRank, step sched.Step)) {
+		for i := range p.Schedule.P {
+			for len(n.ranks) <= seat(i) {
+				n.ranks = append(n.ranks, &naiveRank{})
+			}
+			for _, step := range p.Schedule.Program(i) {
+				visit(seat(i), n.ranks[seat(i)], step)
+			}
+		}
+	}
+	first := map[int]int{}
+	each(func(at int, r *naiveRank, step sched.Step) {
+		if _, seen := first[at]; !seen {
+			first[at] = len(r.steps)
+		}
+		for _, copied := range step.Copies {
+			if copied.How != sched.Replace {
+				r.tail += wordsOf(p, copied.Blocks)
+			}
+		}
+		if len(step.Sends)+len(step.Recvs) == 0 {
+			return
+		}
+		s := naiveStep{before: r.tail}
+		r.tail = 0
+		for _, send := range step.Sends {
+			for _, to := range send.To {
+				m := &naiveMessage{place: len(s.messages), sendStep: len(r.steps)}
+				m.From, m.To, m.Words = at, seat(to), wordsOf(p, send.Blocks)
+				for _, link := range topo.Route(n.Topology, n.seat(m.From), n.seat(m.To)) {
+					m.links = append(m.links, "link "+topo.LinkName(n.Topology, link))
+				}
+				m.Hops = len(m.links)
+				s.messages = append(s.messages, m)
+				n.messages = append(n.messages, m)
+				sent[pair{m.From, m.To}] = append(sent[pair{m.From, m.To}], m)
+			}
+		}
+		r.steps = append(r.steps, s)
+	})
+	each(func(at int, r *naiveRank, step sched.Step) {
+		if len(step.Sends)+len(step.Recvs) == 0 {
+			return
+		}
+		k := first[at]
+		first[at]++
+		for _, recv := range step.Recvs {
+			way := pair{seat(recv.From), at}
+			m := sent[way][taken[way]]
+			taken[way]++
+			m.recvStep, m.Combine = k, recv.How != sched.Replace
+			r.steps[k].messages = append(r.steps[k].messages, m)
+			r.steps[k].takes++
+		}
+	})
+}
+
+func (n *naive) seat(rank int) int {
+	if n.Placement == nil {
+		return rank
+	}
+	return n.Placement[rank]
+}
+
+// wordsOf counts the words of some blocks, one block after another.
+func wordsOf(p sim.Part, blocks sched.Range) (words int) {
+	s := p.Schedule
+	per, m := s.Blocks, p.Words // blocks of a part of m words
+	if s.Parted() {
+		per /= s.P
+	}
+	for b := blocks.Lo; b < blocks.Hi && per > 0; b++ {
+		i := b % s.Blocks % per
+		if s.EqualBlocks {
+			words += int(math.Ceil(float64(m) / float64(per)))
+		} else {
+			words += (i+1)*m/per - i*m/per
+		}
+	}
+	return words
+}
+
+// plan says when a rank begins its next step.
+func (n *naive) plan(r *naiveRank, at float64) {
+	words := r.tail
+	if r.at < len(r.steps) {
+		words = r.steps[r.at].before
+	}
+	took := n.Model.Top * float64(words)
+	r.did.Combining += took
+	r.begun, r.begins = false, at+took
+	if r.at == len(r.steps) {
+		r.begun, r.did.End = true, at+took
+	}
+}
+
+// happen does all that can be done at once, and reports whether that was
+// anything.
+func (n *naive) happen() (any bool) {
+	for _, m := range n.messages {
+		if m.started && !m.over && n.arrived(m) {
+			any = true
+			n.arrive(m)
+		}
+	}
+	for _, r := range n.ranks {
+		if r.begun || !by(r.begins, n.now) {
+			continue
+		}
+		r.begun, any = true, true
+		for _, m := range r.steps[r.at].messages {
+			m.ends++
+			m.Ready = n.now
+		}
+	}
+	for _, m := range n.inOrder(func(m *naiveMessage) bool { return m.ends == 2 && !m.ported }) {
+		m.ported = true
+		n.lineUp(m, n.ports(m))
+	}
+	for _, m := range n.inOrder(func(m *naiveMessage) bool { return m.ported && !m.routed && n.first(m, n.ports(m)) }) {
+		m.routed = true
+		n.lineUp(m, n.ways(m))
+	}
+	for _, m := range n.messages {
+		if m.routed && !m.started && n.first(m, n.ways(m)) {
+			any = true
+			n.start(m)
+		}
+	}
+	return any
+}
+
+// inOrder returns messages in the order in which they line up.
+func (n *naive) inOrder(which func(*naiveMessage) bool) (some []*naiveMessage) {
+	for _, m := range n.messages {
+		if which(m) {
+			some = append(some, m)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *naiveMessage) int {
+		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.From, b.From))
+	})
+	return some
+}
+
+func (n *naive) ports(m *naiveMessage) []string {
+	if n.AllPort || n.instant(m) {
+		return nil
+	}
+	return []string{sendPort(m.From), recvPort(m.To)}
+}
+
+func (n *naive) ways(m *naiveMessage) []string {
+	if n.Share || n.instant(m) {
+		return nil
+	}
+	return m.links
+}
+
+// instant tells a message that takes no time.
+func (n *naive) instant(m *naiveMessage) bool {
+	return n.latency(m) == 0 && (m.Words == 0 || math.IsInf(n.alone(m), 1) && n.MemoryBandwidth == 0)
+}
+
+func (n *naive) lineUp(m *naiveMessage, lanes []string) {
+	for _, lane := range lanes {
+		n.lines[lane] = append(n.lines[lane], m)
+	}
+}
+
+func (n *naive) first(m *naiveMessage, lanes []string) bool {
+	for _, lane := range lanes {
+		if n.lines[lane][0] != m {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *naive) latency(m *naiveMessage) float64 {
+	return n.Model.Ts + float64(m.Hops)*n.Model.Th
+}
+
+// alone is the rate of a message that nothing slows down.
+func (n *naive) alone(m *naiveMessage) float64 {
+	if n.StoreAndForward {
+		return 1 / (n.Model.Tw * float64(m.Hops))
+	}
+	return 1 / n.Model.Tw
+}
+
+func (n *naive) start(m *naiveMessage) {
+	m.started, m.Start = true, n.now
+	m.flowsAt, m.left = n.now+n.latency(m), float64(m.Words)
+	m.passes = m.flowsAt
+	if m.Words > 0 {
+		m.passes += float64(m.Words) / n.alone(m)
+	}
+}
+
+// slows reports whether messages slow each other down.
+func (n *naive) slows() bool { return n.Share || n.MemoryBandwidth > 0 }
+
+func (n *naive) arrived(m *naiveMessage) bool {
+	if !n.slows() {
+		return by(m.passes, n.now)
+	}
+	free := math.IsInf(n.alone(m), 1) && n.MemoryBandwidth == 0
+	return by(m.flowsAt, n.now) && (free || m.left <= 1e-10*float64(m.Words))
+}
+
+func (n *naive) arrive(m *naiveMessage) {
+	m.over, m.End = true, n.now
+	for _, lane := range slices.Concat(n.ports(m), n.ways(m)) {
+		n.lines[lane] = n.lines[lane][1:]
+	}
+	from, to := n.ranks[m.From], n.ranks[m.To]
+	from.did.Sent++
+	from.did.SentWords += m.Words
+	from.did.Sending += m.End - m.Start
+	to.did.Received++
+	to.did.ReceivedWords += m.Words
+	to.did.Receiving += m.End - m.Start
+	n.finish(from)
+	n.finish(to)
+}
+
+// finish ends a rank's step if all its messages have arrived.
+func (n *naive) finish(r *naiveRank) {
+	if r.at == len(r.steps) {
+		return
+	}
+	s := &r.steps[r.at]
+	took := 0.0
+	for i, m := range s.messages {
+		if !m.over {
+			return
+		}
+		if i >= len(s.messages)-s.takes && m.Combine {
+			took += n.Model.Top * float64(m.Words)
+		}
+	}
+	r.did.Combining += took
+	s.end = n.now + took
+	r.at++
+	if n.Sync && r.at < len(r.steps) {
+		r.begun, r.begins = false, math.Inf(1) // until everybody is done
+		return
+	}
+	n.plan(r, s.end)
+}
+
+// openStep lets all ranks begin together that are between two steps, and reports
+// whether there are any.
+func (n *naive) openStep() bool {
+	latest := n.now
+	for _, r := range n.ranks {
+		for _, s := range r.steps[:r.at] {
+			latest = max(latest, s.end)
+		}
+	}
+	any := false
+	for _, r := range n.ranks {
+		if r.at < len(r.steps) && !r.begun {
+			any = true
+			n.plan(r, latest)
+		}
+	}
+	return any
+}
+
+// upcoming returns when something happens next, +Inf for never.
+func (n *naive) upcoming() float64 {
+	next := math.Inf(1)
+	for _, r := range n.ranks {
+		if !r.begun {
+			next = min(next, r.begins)
+		}
+	}
+	if n.slows() {
+		n.divide()
+	}
+	for _, m := range n.messages {
+		switch {
+		case !m.started || m.over:
+		case !n.slows():
+			next = min(next, m.passes)
+		case !m.flows:
+			next = min(next, m.flowsAt)
+		case m.left > 0:
+			next = min(next, n.now+m.left/m.rate)
+		}
+	}
+	return next
+}
+
+// pass lets words flow for a time.
+func (n *naive) pass(time float64) {
+	for _, m := range n.messages {
+		if m.flows {
+			m.left -= m.rate * time
+		}
+	}
+}
+
+// divide gives every message under way its rate: all rise together, and one
+// after another stops where it cannot have more.
+func (n *naive) divide() {
+	var rising []*naiveMessage
+	capacity := map[string]float64{}
+	users := map[string][]*naiveMessage{}
+	for _, m := range n.messages {
+		m.flows = m.started && !m.over && by(m.flowsAt, n.now)
+		if !m.flows {
+			continue
+		}
+		m.rate = 0
+		rising = append(rising, m)
+		for _, c := range n.channels(m) {
+			users[c] = append(users[c], m)
+			capacity[c] = 1 / n.Model.Tw
+			if !slices.Contains(m.links, c) {
+				capacity[c] = n.MemoryBandwidth
+			}
+		}
+	}
+	room := func(c string) float64 {
+		left := capacity[c]
+		for _, m := range users[c] {
+			left -= m.rate
+		}
+		return left
+	}
+	for len(rising) > 0 {
+		more := math.Inf(1)
+		for _, m := range rising {
+			more = min(more, n.alone(m)-m.rate)
+			for _, c := range n.channels(m) {
+				still := 0
+				for _, u := range users[c] {
+					if slices.Contains(rising, u) {
+						still++
+					}
+				}
+				more = min(more, room(c)/float64(still))
+			}
+		}
+		for _, m := range rising {
+			m.rate += more
+		}
+		rising = slices.DeleteFunc(rising, func(m *naiveMessage) bool {
+			return m.rate >= n.alone(m)*(1-1e-9) || slices.ContainsFunc(n.channels(m), func(c string) bool { return room(c) <= capacity[c]*1e-9 })
+		})
+	}
+}
+
+// channels are what a message shares with others while its words are under way.
+func (n *naive) channels(m *naiveMessage) (all []string) {
+	if n.Share && n.Model.Tw > 0 {
+		all = append(all, m.links...)
+	}
+	if n.MemoryBandwidth > 0 {
+		all = append(all, sendPort(m.From), recvPort(m.To))
+	}
+	return all
+}
