@@ -61,7 +61,7 @@ func TestAllPortsOfAHypercubeMoveWordsLogPTimesFaster(t *testing.T) {
 	words := model.Model{Tw: 1}
 	for _, r := range rotations {
 		r.claim.spec, r.networks, r.allPort = "rotated", "hypercube", true
-		for p := 2; p <= r.largest; p *= 2 {
+		for p := 2; p <= min(r.largest, largest()); p *= 2 {
 			r.holds(t, p)
 			all, one := schedule(t, r.c, "rotated", p, 0), schedule(t, r.c, r.onePort, p, 0)
 			m := wordsFor(all, 1)
@@ -88,7 +88,7 @@ func TestAllPortsOfAHypercubeMoveWordsLogPTimesFaster(t *testing.T) {
 // SPEC I8
 func TestAllPortsGainNoMoreThanTheMemoryMoves(t *testing.T) {
 	for _, r := range rotations {
-		for p := 2; p <= min(r.largest, 128); p *= 2 {
+		for p := 2; p <= min(r.largest, 128, largest()); p *= 2 {
 			s := schedule(t, r.c, "rotated", p, 0)
 			m := wordsFor(s, 3)
 			for _, price := range prices[:2] {

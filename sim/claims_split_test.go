@@ -35,7 +35,7 @@ func TestSplittingTheMessageDoublesStartUpsAndMovesTwoVectors(t *testing.T) {
 //
 // SPEC I3
 func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
-	for p := 2; p <= 1024; p *= 2 {
+	for p := 2; p <= largest(); p *= 2 {
 		m := 3 * p
 		both := playAll(t, "hypercube", p, []sim.Part{
 			{Schedule: schedule(t, sched.Reduce, "reduce-scatter-gather", p, 0), Words: m},
@@ -52,7 +52,7 @@ func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
 //
 // SPEC I4
 func TestArrayAndMeshGainFromSplittingToo(t *testing.T) {
-	for p := 4; p <= 1024; p *= 2 {
+	for p := 4; p <= largest(); p *= 2 {
 		rows, columns := sides(p)
 		for _, on := range []struct {
 			network, parts, rounds string  // algorithms: from or to one, and between all
@@ -63,7 +63,7 @@ func TestArrayAndMeshGainFromSplittingToo(t *testing.T) {
 			{"ring", "binomial", "ring", float64(p - 1), 256},
 			{"mesh", "mesh", "mesh", float64(rows + columns - 2), 1024},
 		} {
-			if p > on.largest {
+			if p > min(on.largest, largest()) {
 				continue
 			}
 			part := func(c sched.Collective, spec string) *sched.Schedule { return schedule(t, c, spec, p, 0) }
@@ -117,7 +117,7 @@ func around(m float64, p int) (all []int) {
 // SPEC I5
 func TestBelowTheCrossoverWholeMessagesWinAndAboveItPieces(t *testing.T) {
 	for _, price := range []model.Model{{Ts: 10, Tw: 1}, {Ts: 150, Tw: 0.3}, {Ts: 2, Tw: 0.0008}, {Ts: 1000, Tw: 7}, {Ts: 34, Tw: 2}} {
-		for p := 2; p <= 1024; p *= 2 {
+		for p := 2; p <= largest(); p *= 2 {
 			whole, pieces := schedule(t, sched.Bcast, "binomial", p, 0), schedule(t, sched.Bcast, "scatter-allgather", p, 0)
 			margin := func(m int) float64 {
 				at := func(c *sim.Config) { c.Model = price }

@@ -37,12 +37,20 @@ type claim struct {
 	takes    func(p, m float64) model.Cost
 }
 
+// largest returns the largest p of a claim for any power of two.
+func largest() int {
+	if testing.Short() {
+		return 64
+	}
+	return 1024
+}
+
 // hold simulates claims for every power of two up to 1024, with several prices
 // and m. No two messages may want the same link at a time.
 func hold(t *testing.T, claims []claim) {
 	t.Helper()
 	for _, c := range claims {
-		for p := 1; p <= 1024; p *= 2 {
+		for p := 1; p <= largest(); p *= 2 {
 			c.holds(t, p)
 		}
 	}
