@@ -131,8 +131,9 @@ func (f *spaceTime) draw() *svg {
 	return f.svg
 }
 
-// x is where a time is.
-func (f *spaceTime) x(time float64) float64 { return f.left + time/f.span*f.width }
+// x is where a time is. The conversion keeps machines that can fuse a product
+// and a sum from rounding otherwise than the others.
+func (f *spaceTime) x(time float64) float64 { return f.left + float64(time/f.span*f.width) }
 
 // y is the top of a lane of a rank; lanes in come after those out.
 func (f *spaceTime) y(rank, lane int) float64 {
@@ -270,12 +271,13 @@ func (f *spaceTime) arrow(i int) {
 		return
 	}
 	dx, dy := (x2-x1)/length, (y2-y1)/length
-	neckX, neckY := x2-dx*head*0.8, y2-dy*head*0.8
-	for _, stroke := range [][]any{{"stroke", paper, "stroke-width", width + 2.4, "stroke-opacity", "0.8"}, {"stroke", colour, "stroke-width", width}} {
-		f.empty("line", append([]any{"x1", x1, "y1", y1, "x2", neckX, "y2", neckY}, stroke...)...)
+	along := func(back, aside float64) string { // a point of the head, seen from its tip
+		return number(x2-float64(dx*back)-float64(dy*aside)) + " " + number(y2-float64(dy*back)+float64(dx*aside))
 	}
+	shaft := "M" + number(x1) + " " + number(y1) + "L" + along(head*0.8, 0)
+	f.empty("path", "d", shaft, "fill", "none", "stroke", paper, "stroke-opacity", "0.8", "stroke-width", width+2.4)
+	f.empty("path", "d", shaft, "fill", "none", "stroke", colour, "stroke-width", width)
 	f.empty("circle", "cx", x1, "cy", y1, "r", width+1.2, "fill", colour, "stroke", paper, "stroke-width", 1)
-	f.empty("path", "d", fmt.Sprintf("M%s %sL%s %sL%s %sZ", number(x2), number(y2),
-		number(x2-dx*head-dy*head*0.42), number(y2-dy*head+dx*head*0.42),
-		number(x2-dx*head+dy*head*0.42), number(y2-dy*head-dx*head*0.42)), "fill", colour, "stroke", paper, "stroke-width", 0.8)
+	f.empty("path", "d", "M"+along(0, 0)+"L"+along(head, head*0.42)+"L"+along(head, -head*0.42)+"Z",
+		"fill", colour, "stroke", paper, "stroke-width", 0.8)
 }
