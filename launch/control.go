@@ -192,6 +192,8 @@ func (c *control) hear(rank int, m message) {
 		}
 	case m.Blames != nil && c.has(*m.Blames):
 		c.members[rank].blames = *m.Blames
+	case m.Denied:
+		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Leaves:
 		c.members[rank].left = true
 		c.tell(rank, message{Left: &rank})

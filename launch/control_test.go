@@ -18,9 +18,11 @@ import (
 
 var testToken = [16]byte{1, 2, 3}
 
-func listenFor(t *testing.T, size int) *control {
+func listenFor(t *testing.T, size int) *control { return listenTo(t, size, false, t.Logf) }
+
+func listenTo(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
-	c, err := newControl(size, testToken, false, t.Logf)
+	c, err := newControl(size, testToken, shared, report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,5 +219,64 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 	}
 	if want := "chorale: rank 0: the launcher is gone, so this rank ends\n"; stderr.String() != want {
 		t.Errorf("it says %q, want %q", stderr.String(), want)
+	}
+}
+
+func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
+	c := listenTo(t, 3, true, t.Logf)
+	place := Place{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Token: testToken}
+	first, err := dial(t.Context(), place, joinMessage{Memory: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.close()
+	place.Rank = 2
+	_, err = dial(t.Context(), place, joinMessage{Memory: "there"})
+	if want := "rank 2 does not join its job: it does not share memory with rank 0: want --transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestTheLauncherReportsWhatMemoryRanksDoWithout(t *testing.T) {
+	reports := make(chan string, 2)
+	c := listenTo(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
+	place := Place{Launched: true, Transport: "shm", Mixes: true, Size: 2, Control: c.address(), Token: testToken}
+	first, err := dial(t.Context(), place, joinMessage{Without: "it has none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.close()
+	if got, want := <-reports, "rank 0 shares no memory, and is reached over TCP: it has none"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := first.say(message{Denied: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-reports, "rank 0 may not read the memory of other ranks: long messages were copied twice"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAutoDoesWithoutSharedMemoryAndShmDoesNot(t *testing.T) {
+	for _, test := range []struct {
+		place Place
+		want  string // the transport, or an error
+	}{
+		{Place{Transport: "auto", Size: 100_000}, "tcp"},
+		{Place{Transport: "auto", Size: 1}, "tcp"},
+		{Place{Transport: "tcp", Size: 2}, "tcp"},
+		{Place{Transport: "shm", Size: 100_000}, "no shared memory: shm: 100000 ranks: want 1 to 1024: --transport auto or tcp does without"},
+	} {
+		j := &job{}
+		place := test.place
+		got := "tcp"
+		if err := j.share(&place); err != nil {
+			got = err.Error()
+		} else if place.Transport != "tcp" || place.Mixes || place.Memory != 0 || j.memory != nil {
+			got = fmt.Sprintf("%+v", place)
+		}
+		if got != test.want {
+			t.Errorf("%+v: got %s, want %s", test.place, got, test.want)
+		}
 	}
 }

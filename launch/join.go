@@ -55,7 +55,7 @@ func joinShared(ctx context.Context, place Place) (transport.Endpoint, error) {
 		near.Close()
 		return nil, err
 	}
-	return attach(near, launcher), nil
+	return attach(near, near, launcher), nil
 }
 
 // joinTCP joins a job of processes that exchange messages over TCP.
@@ -64,7 +64,7 @@ func joinTCP(ctx context.Context, place Place) (transport.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return attach(far, launcher), nil
+	return attach(far, nil, launcher), nil
 }
 
 // joinMixed joins a job of processes of which some share memory. One that cannot
@@ -76,7 +76,7 @@ func joinMixed(ctx context.Context, place Place) (transport.Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		return attach(far, launcher), nil
+		return attach(far, nil, launcher), nil
 	}
 	far, launcher, err := dialTCP(ctx, place, joinMessage{Memory: memory})
 	if err != nil {
@@ -86,7 +86,7 @@ func joinMixed(ctx context.Context, place Place) (transport.Endpoint, error) {
 	return attach(mixed.New(near, far, func(ctx context.Context, rank int) (bool, error) {
 		theirs, err := launcher.memoryOf(ctx, rank)
 		return theirs == memory, err
-	}), launcher), nil
+	}), near, launcher), nil
 }
 
 // mapMemory makes the endpoint of ranks that share memory, and says which memory
@@ -133,9 +133,10 @@ func dialTCP(ctx context.Context, place Place, me joinMessage) (*tcp.Endpoint, *
 	return far, launcher, nil
 }
 
-// attach has an endpoint hear from the launcher.
-func attach(ep mixed.Part, launcher *client) *attached {
-	a := &attached{Part: ep, launcher: launcher, done: make(chan struct{})}
+// attach has an endpoint hear from the launcher. Near is the part of it that uses
+// shared memory, if any.
+func attach(ep mixed.Part, near *shm.Endpoint, launcher *client) *attached {
+	a := &attached{Part: ep, near: near, launcher: launcher, done: make(chan struct{})}
 	go a.listen()
 	return a
 }
@@ -144,6 +145,7 @@ func attach(ep mixed.Part, launcher *client) *attached {
 // ranks are lost.
 type attached struct {
 	mixed.Part
+	near     *shm.Endpoint
 	launcher *client
 	done     chan struct{} // closed when nothing listens to the launcher any more
 	closing  sync.Once
@@ -188,6 +190,9 @@ func (a *attached) heard(err error) error {
 
 func (a *attached) Close() error {
 	a.closing.Do(func() {
+		if a.near != nil && a.near.Denied() {
+			_ = a.launcher.say(message{Denied: true}) // for whoever wants to know
+		}
 		a.launcher.leave(a.Rank())
 		a.closed = a.Part.Close()
 		a.launcher.close()

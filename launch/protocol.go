@@ -25,6 +25,7 @@ import (
 //	{"where":5}       asks for the address of rank 5
 //	{"shares":5}      asks which memory rank 5 has mapped
 //	{"blames":5}      an exchange failed on account of rank 5
+//	{"denied":true}   the system did not let it read the memory of other ranks
 //	{"leaves":true}   it is about to close its endpoint; answered by left
 //
 // and the launcher says
@@ -46,6 +47,7 @@ type message struct {
 	Where   *int         `json:"where,omitempty"`
 	Shares  *int         `json:"shares,omitempty"`
 	Blames  *int         `json:"blames,omitempty"`
+	Denied  bool         `json:"denied,omitempty"`
 	Leaves  bool         `json:"leaves,omitempty"`
 	At      *atMessage   `json:"at,omitempty"`
 	Maps    *mapsMessage `json:"maps,omitempty"`

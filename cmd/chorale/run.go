@@ -31,6 +31,12 @@ to rank 0. Interrupt, terminate, quit, hang-up and the two user signals are
 passed on to all ranks and to what they have started. After an interrupt or a
 termination, the ranks have a grace period; a second one ends them at once.
 
+Ranks exchange messages through memory that they share (shm), over TCP (tcp), or
+as goroutines of one process (inproc). Auto takes shared memory between ranks of
+one host where there can be any, and TCP otherwise; -v says how much memory that
+is, or why there is none. Ranks with different values of CHORALE_HOST in their
+environment count as being on different hosts.
+
 When a rank fails, the others are ended, and the exit status is that of the
 rank that failed first: 128 and the signal's number if a signal killed it.`,
 		Example: `  chorale run -n 7 ./examples/globalsum

@@ -107,6 +107,7 @@ type Endpoint struct {
 	bulk     []byte // where bytes lie that were read to be combined
 	moved    bool   // something has come, gone or changed
 	partings bool   // a peer may have gone
+	denied   bool   // a peer's memory could not be read
 	driven   bool   // somebody drives
 	asleep   bool   // and has given the lock away while waiting
 	listens  bool   // to all links, not only to busy ones
@@ -214,6 +215,14 @@ func (l *link) lose(reason string) {
 		return
 	}
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})
+}
+
+// Denied reports whether the system has kept this endpoint from reading the memory
+// of another rank, so that long messages were copied twice.
+func (e *Endpoint) Denied() bool {
+	e.lock()
+	defer e.unlock()
+	return e.denied
 }
 
 // Release drops what the endpoint holds for a context in which it has had its

@@ -149,9 +149,15 @@ func (l *link) reaches() bool {
 	if l.reach == unknown {
 		l.reach = beyond
 		var b [8]byte
+		word := l.seat.word.Load()
+		if l.e.cfg.Apart || word == 0 {
+			return false
+		}
 		err := readPeer(int(l.seat.pid.Load()), b[:], uintptr(l.seat.address.Load()))
-		if word := l.seat.word.Load(); err == nil && word != 0 && *(*uint64)(unsafe.Pointer(&b)) == word && !l.e.cfg.Apart {
+		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == word {
 			l.reach = within
+		} else if l.seat.stage() == joined {
+			l.e.denied = true
 		}
 	}
 	return l.reach == within

@@ -1,0 +1,168 @@
+package shm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// hold takes away the endpoint's boxes, but for those that are for messages that
+// were asked for: whatever does not fit into a slot is lent.
+func hold(e *Endpoint) {
+	e.lock()
+	defer e.mu.Unlock()
+	nobody := &link{e: e}
+	nobody.out = e.seg.lane(e.cfg.Rank, e.cfg.Rank)
+	for i := range e.boxes[:len(e.boxes)-boxesKept] {
+		e.boxes[i].readers = []reader{{nobody, 1}}
+	}
+}
+
+// A message that is lent needs no box, only what is kept for those that ask.
+func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
+	const contexts, size = 3 * wantsMost, 100_000
+	for _, apart := range []bool{false, true} {
+		ends := crew(t, 2, Config{Apart: apart})
+		hold(ends[0])
+		data := bytes.Repeat([]byte("lent"), size/4)
+		sent := make(chan error)
+		for c := range contexts {
+			s := sig
+			s.Context = uint32(c)
+			go func() { sent <- send(ends[0], s, 1, data) }()
+		}
+		until(ends[0], func() bool { return len(ends[0].ops) == contexts })
+		for c := contexts - 1; c >= 0; c-- {
+			s := sig
+			s.Context = uint32(c)
+			into := make([]byte, size)
+			if err := receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
+				t.Fatalf("apart %v, context %d: %v", apart, c, err)
+			}
+		}
+		for range contexts {
+			if err := <-sent; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Rank 2 reads nothing of the multicast before rank 1 has all of it.
+func TestAReaderThatIsLateHoldsUpNoOther(t *testing.T) {
+	data := bytes.Repeat([]byte("multicast"), 1<<20)
+	for _, apart := range []bool{false, true} {
+		each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
+			second := sig
+			second.Sequence++
+			into := make([]byte, len(data))
+			switch e.Rank() {
+			case 0:
+				return e.Exchange(context.Background(), transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1, 2}, Data: data}}})
+			case 1:
+				err := receive(context.Background(), e, sig, 0, into)
+				return errors.Join(err, send(e, sig, 2, nil))
+			}
+			err := receive(context.Background(), e, sig, 1, nil)
+			err = errors.Join(err, receive(context.Background(), e, sig, 0, into))
+			if err == nil && !bytes.Equal(into, data) {
+				err = errors.New("another message arrived")
+			}
+			return err
+		})
+	}
+}
+
+// Nothing wakes a rank here that sleeps but what it sleeps for.
+func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
+	for _, n := range []int{2, 3, 7} {
+		for _, apart := range []bool{false, true} {
+			ends := crew(t, n, Config{Apart: apart})
+			for _, e := range ends {
+				e.patience = time.Hour
+			}
+			each(t, ends, func(e *Endpoint) error {
+				for round := range rounds {
+					if err := traffic(e, round); err != nil {
+						return fmt.Errorf("%d ranks, round %d: %w", n, round, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// traffic does a step that all ranks draw from the same seed: several messages
+// per pair, of the sizes at which messages change their way, some to several
+// ranks, some receives in turn.
+func traffic(e *Endpoint, round int) error {
+	sizes := []int{0, 1, 8, inlineMax, inlineMax + 1, 5000, 64 << 10, 64<<10 + 1, 300_000}
+	random := rand.New(rand.NewPCG(1, uint64(round)))
+	step := transport.Step{Signature: transport.Signature{Context: 1, Sequence: uint32(round), Call: "traffic"}}
+	n := e.Size()
+	const most = 8
+	for from := range n {
+		for i := range random.IntN(most) {
+			send := transport.Send{Data: bytes.Repeat([]byte{byte(round + 7*from + i)}, sizes[random.IntN(len(sizes))])}
+			for to := range n {
+				sent, inTurn := random.IntN(2) == 0, random.IntN(4) == 0
+				if to == from || !sent {
+					continue
+				}
+				send.To = append(send.To, to)
+				if to == e.Rank() {
+					step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, len(send.Data)), InTurn: inTurn})
+				}
+			}
+			if from == e.Rank() {
+				step.Sends = append(step.Sends, send)
+			}
+		}
+	}
+	if err := e.Exchange(context.Background(), step); err != nil {
+		return err
+	}
+	// Each sender numbers its messages; those for this rank are in order.
+	seen := map[int]int{}
+	for _, r := range step.Recvs {
+		if len(r.Into) == 0 {
+			continue
+		}
+		k := int(r.Into[0]-byte(round+7*r.From)) & 0xff
+		if k < seen[r.From] || k >= most || bytes.Count(r.Into, r.Into[:1]) != len(r.Into) {
+			return fmt.Errorf("message %d came from rank %d after message %d", k, r.From, seen[r.From])
+		}
+		seen[r.From] = k
+	}
+	return nil
+}
+
+func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
+	ends := job(t, 2)
+	hold(ends[0])
+	ends[0].seat.word.Add(2) // so that reading it seems to bring something else
+	data := bytes.Repeat([]byte("denied"), 100_000)
+	sent := make(chan error)
+	go func() { sent <- send(ends[0], sig, 1, data) }()
+	into := make([]byte, len(data))
+	if err := receive(context.Background(), ends[1], sig, 0, into); err != nil || !bytes.Equal(into, data) {
+		t.Errorf("another message arrived, or %v", err)
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	if ends[0].Denied() || !ends[1].Denied() {
+		t.Errorf("denied %v, %v, want only rank 1 to be", ends[0].Denied(), ends[1].Denied())
+	}
+}
