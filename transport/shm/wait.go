@@ -57,75 +57,102 @@ func (e *Endpoint) await(o *op) {
 // drive moves what there is to move until o is over.
 func (e *Endpoint) drive(o *op) {
 	e.listens = false
-	limit, spun := spinLooks, true
-	if e.crowded || e.hasty > 0 {
-		limit, spun = crowdedLooks, false
-		e.hasty--
-	}
-	limit = max(limit/max(len(e.busy), 1), 2)
-	var yields, looks int
-	var since, tick time.Time // it yields, and is to examine
-	for {
+	w := e.newWait()
+	for round := 1; ; round++ {
 		e.moved = false
 		e.advance()
 		e.tellAll()
-		if spun && (o.over || e.moved) && yields > 0 && yields <= firstYields {
-			e.hasty, limit, spun = shortWaits, crowdedLooks, false
+		if e.moved {
+			w.moved(e)
 		}
 		if o.over {
 			return
 		}
-		looks++
-		if looks%looksApart == 0 {
+		w.looks++
+		switch {
+		case round%looksApart == 0:
 			e.lookAround(o)
-			if o.over {
-				return
+		case e.moved:
+		case !w.slept && w.looks < w.limit && e.spins():
+		case !w.slept && w.yields(e):
+			if e.spins() {
+				yield()
+			} else {
+				e.giveWay()
 			}
-		}
-		if e.moved {
-			yields = 0
-			if looks > looksApart {
-				looks = 0
+			if w.yielded%yieldsApart == 0 {
+				e.lookAround(o)
 			}
-			continue
+		default:
+			w.slept = true
+			e.doze(o, &w)
 		}
-		if looks < limit && e.spins() {
-			continue
-		}
-		if yields == 0 {
-			since = time.Time{}
-		} else if yields%yieldsApart == 0 || !e.spins() {
-			now := time.Now()
-			if since.IsZero() {
-				since = now
-			}
-			if now.Sub(since) >= yieldTime || !e.spins() && yields > 0 {
-				yields, looks = 0, 0
-				switch {
-				case tick.IsZero():
-					tick = now.Add(e.patience)
-				case !now.Before(tick):
-					tick = now.Add(max(checkTime, e.patience))
-					e.listens = true
-					e.examine()
-					if o.over {
-						return
-					}
-				}
-				e.sleep(o, tick.Sub(now))
-				continue
-			}
-		}
-		yields++
-		if e.spins() {
-			yield()
-		} else {
-			e.giveWay()
-		}
-		if yields%yieldsApart == 0 {
-			e.lookAround(o)
+		if o.over {
+			return
 		}
 	}
+}
+
+// A wait is how a driver waits, from one thing that moves to the next.
+type wait struct {
+	looks   int
+	limit   int  // looks before it yields
+	spun    bool // the limit is that of a rank with a core of its own
+	yielded int
+	since   time.Time // when it first looked at the clock, having yielded for a while
+	slept   bool      // and nothing has moved since
+	tick    time.Time // when it is to examine
+}
+
+func (e *Endpoint) newWait() wait {
+	w := wait{limit: spinLooks, spun: true}
+	if e.crowded || e.hasty > 0 {
+		w.limit, w.spun = crowdedLooks, false
+		e.hasty--
+	}
+	w.limit = max(w.limit/max(len(e.busy), 1), 2)
+	return w
+}
+
+// moved begins anew, since something has moved.
+func (w *wait) moved(e *Endpoint) {
+	if w.spun && w.yielded > 0 && w.yielded <= firstYields {
+		e.hasty = shortWaits
+		w.limit, w.spun = max(crowdedLooks/max(len(e.busy), 1), 2), false
+	}
+	w.looks, w.yielded, w.since, w.slept = 0, 0, time.Time{}, false
+}
+
+// yields reports whether to yield once more.
+func (w *wait) yields(e *Endpoint) bool {
+	if w.yielded++; w.yielded > 1 && !e.spins() {
+		return false // those that wait for this thread have had it
+	}
+	if w.yielded%yieldsApart != 0 {
+		return true
+	}
+	now := time.Now()
+	if w.since.IsZero() {
+		w.since = now
+	}
+	return now.Sub(w.since) < yieldTime
+}
+
+// doze sleeps, and examines when it is time.
+func (e *Endpoint) doze(o *op, w *wait) {
+	now := time.Now()
+	switch {
+	case w.tick.IsZero():
+		w.tick = now.Add(e.patience)
+	case !now.Before(w.tick):
+		w.tick = now.Add(max(checkTime, e.patience))
+		e.listens = true
+		e.examine()
+		if o.over {
+			return
+		}
+	}
+	e.sleep(o, w.tick.Sub(now))
 }
 
 // spins reports whether a waiting rank may keep its thread for a moment: not if
