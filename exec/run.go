@@ -130,7 +130,7 @@ func (m *memories) copy(c move, op Op) {
 		op.Right(to, to, from)
 	default:
 		if unsafe.SliceData(from) != unsafe.SliceData(to) {
-			copy(to, from)
+			transport.Copy(to, from)
 		}
 	}
 }
