@@ -332,3 +332,20 @@ func TestAnyNumberOfRanksAndAnyRootTakeTheLogRoundedUp(t *testing.T) {
 		}
 	}
 }
+
+// Messages of log p steps go over p − 1 links on an array, one after another, and
+// over log p on a hypercube. The formulas count none.
+//
+// SPEC G14
+func TestHopsAddTheLengthOfTheWay(t *testing.T) {
+	for d := range 11 {
+		p := 1 << d
+		rows, columns := sides(p)
+		for on, hops := range map[string]int{"linear": p - 1, "ring": p - 1, "mesh": rows + columns - 2, "hypercube": d, "tree": d * (d + 1)} {
+			r := play(t, on, schedule(t, sched.Bcast, "binomial", p, 0), 7, func(c *sim.Config) { c.Model.Th = 3 })
+			want := moved(float64(d), 7)
+			want.Hops = float64(hops)
+			takes(t, fmt.Sprintf("p %d on %s", p, on), r, want)
+		}
+	}
+}

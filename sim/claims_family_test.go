@@ -38,6 +38,33 @@ func linesOf(p float64) float64 {
 	return float64(rows + columns)
 }
 
+// SPEC D1 D3
+func TestOtherNumbersOfRanksGoRoundRingsAndToriToo(t *testing.T) {
+	for _, sides := range [][2]int{{1, 3}, {3, 5}, {2, 7}, {5, 5}, {7, 11}} {
+		p, lines := float64(sides[0]*sides[1]), float64(sides[0]+sides[1])
+		torus := fmt.Sprintf("torus:%dx%d", sides[0], sides[1])
+		mesh := fmt.Sprintf("mesh,dims=%dx%d", sides[0], sides[1])
+		for _, c := range []struct {
+			c        sched.Collective
+			spec, on string
+			want     model.Cost
+		}{
+			{sched.AllGather, "ring", "ring", moved(p-1, 7)},
+			{sched.AllGather, mesh, torus, model.Cost{Startups: lines - 2, Words: 7 * (p - 1)}},
+			{sched.ReduceScatter, "ring", "ring", combined(p-1, 7)},
+			{sched.ReduceScatter, mesh, torus, model.Cost{Startups: lines - 2, Words: 7 * (p - 1), Combines: 7 * (p - 1)}},
+			{sched.AllToAll, "ring", "ring", moved(p-1, 7*p/2)},
+			{sched.AllToAll, mesh, torus, moved(lines-2, 7*p/2)},
+		} {
+			r := play(t, c.on, schedule(t, c.c, c.spec, int(p), 0), 7)
+			takes(t, fmt.Sprintf("%v %s on %s, p %v", c.c, c.spec, c.on, p), r, c.want)
+			if r.MaxLinkLoad > 1 {
+				t.Errorf("%v %s on %s, p %v: links are congested", c.c, c.spec, c.on, p)
+			}
+		}
+	}
+}
+
 // SPEC D2
 func TestPrefixSumsTakeLogPMessagesOnAHypercube(t *testing.T) {
 	scan := func(p, m float64) model.Cost { return combined(lg(p), m) }

@@ -29,6 +29,20 @@ func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 	}
 }
 
+// In its first step p/2 messages want the link in the middle of an array, in the
+// next half as many: together they take longer than their formula says, though
+// later steps begin on links that are free again.
+//
+// SPEC T1
+func TestATreeSumCongestsAnArray(t *testing.T) {
+	for p := 4; p <= largest(); p *= 2 {
+		r := play(t, "linear", schedule(t, sched.Reduce, "tree", p, 0), 7)
+		if whole := r.Config.Model.Time(combined(lg(float64(p)), 7)); r.MaxLinkLoad != p/2 || r.Time < 1.3*whole {
+			t.Errorf("p %d: a link is asked to carry %d messages; time %v, formula %v", p, r.MaxLinkLoad, r.Time, whole)
+		}
+	}
+}
+
 // SPEC B1
 func TestAButterflyTakesAnExchangePerDimension(t *testing.T) {
 	hold(t, []claim{{sched.AllReduce, "butterfly", "hypercube full", false, func(p, m float64) model.Cost { return combined(lg(p), m) }}})

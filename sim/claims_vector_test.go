@@ -86,6 +86,21 @@ func TestTheBestNumberOfHalvingStagesIsFound(t *testing.T) {
 	}
 }
 
+// With other P than powers of two, some tasks hand their vector to a neighbour
+// before, and get the result after.
+//
+// SPEC V3 V4
+func TestFoldingCostsAMessageBeforeAndOneAfter(t *testing.T) {
+	for _, p := range []int{3, 5, 6, 7, 12, 33, 100} {
+		d := floorLog(p)
+		for k := range d + 1 {
+			n := 3 << k
+			r := play(t, "full", schedule(t, sched.AllReduce, fmt.Sprintf("halving-exchange,stages=%d", k), p, 0), n)
+			takes(t, fmt.Sprintf("P %d, %d stages", p, k), r, hybrid(d, k, float64(n)).Plus(combined(1, float64(n))).Plus(moved(1, float64(n))))
+		}
+	}
+}
+
 // Two children, one after another, on each of d − 1 levels: a tree of P = 2^d − 1
 // takes 2 (d − 1)(ts + tw N), and of its ranks only P − 1 in 2 (d − 1) steps
 // ever send. Pieces over the hypercube take less time as soon as N is not short.
