@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestCloseLeavesNoFileDescriptor(t *testing.T) {
@@ -31,4 +33,22 @@ func TestCloseLeavesNoFileDescriptor(t *testing.T) {
 	if after := open(); after > before {
 		t.Errorf("%d file descriptors are open, %d were before", after, before)
 	}
+}
+
+func TestNoClockPacesAConnectionWithinTheMachine(t *testing.T) {
+	ends, err := Loopback(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, ends, func(e *Endpoint) error {
+		defer e.Close()
+		if err := swap(context.Background(), e, sig, e.Rank()^1); err != nil {
+			return err
+		}
+		how, err := unix.GetsockoptString(e.links[e.Rank()^1].stream.(*socket).fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+		if err == nil && how != "reno" {
+			t.Errorf("rank %d: congestion control %q, want reno", e.Rank(), how)
+		}
+		return err
+	})
 }
