@@ -197,7 +197,7 @@ func (c *Comm) schedule(key callKey, counts parts, size int) (*sched.Schedule, e
 		name := key.algorithm
 		q := Query{
 			Collective: key.collective.String(), Ranks: c.size, Bytes: key.bytes(c.size, counts, size),
-			Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0, Transport: c.job.transport,
+			Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0, Transport: c.job.transport, Processors: c.job.processors,
 		}
 		if name == "" {
 			choice, err := Choose(q)

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -126,7 +127,7 @@ func Join(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newComm(endpoint, place.Transport), nil
+	return newComm(endpoint, place.Transport, 0), nil
 }
 
 // Run runs f on n ranks, each a goroutine of this process, and returns when all
@@ -138,7 +139,7 @@ func Run(ctx context.Context, n int, f Func) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	job := inproc.New(n)
+	job, processors := inproc.New(n), runtime.GOMAXPROCS(0)
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once
@@ -146,7 +147,7 @@ func Run(ctx context.Context, n int, f Func) error {
 	)
 	for rank := range n {
 		ranks.Go(func() {
-			c := newComm(job.Endpoint(rank), "inproc")
+			c := newComm(job.Endpoint(rank), "inproc", processors)
 			defer c.Close()
 			err := errors.New("left by runtime.Goexit") // unless perform returns
 			defer func() {

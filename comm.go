@@ -48,7 +48,10 @@ const KeptCalls = 256
 // A job is one rank's attachment to all others. Its communicators share it.
 type job struct {
 	endpoint  transport.Endpoint
-	transport string // "inproc", "tcp"
+	transport string // "inproc", "shm", "tcp"
+	// processors is how many the ranks share, where all know the same number:
+	// they must choose the same algorithms.
+	processors int
 
 	mu     sync.Mutex
 	making bool   // a communicator is being made
@@ -59,9 +62,9 @@ type job struct {
 // apart. The others are the communicator's number.
 const contextBits = 12
 
-func newComm(ep transport.Endpoint, transport string) *Comm {
+func newComm(ep transport.Endpoint, transport string, processors int) *Comm {
 	return &Comm{
-		job:  &job{endpoint: ep, transport: transport, next: 1},
+		job:  &job{endpoint: ep, transport: transport, processors: processors, next: 1},
 		rank: ep.Rank(), size: ep.Size(),
 		calls: make(map[callKey]*call),
 	}

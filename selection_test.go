@@ -17,11 +17,11 @@ func queries(f func(q chorale.Query)) {
 	for _, c := range sched.Collectives() {
 		for _, p := range []int{1, 2, 3, 5, 8, 13, 16, 33, 100} {
 			for _, bytes := range []int{0, 8, 1000, 64 << 10, 4 << 20} {
-				for _, network := range []string{"inproc", "tcp"} {
-					for kind := range 4 {
+				for _, network := range []string{"inproc", "shm", "tcp"} {
+					for kind := range 8 {
 						f(chorale.Query{
 							Collective: c.String(), Ranks: p, Bytes: bytes, Transport: network,
-							Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0,
+							Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0, Processors: kind & 4 / 2,
 						})
 					}
 				}

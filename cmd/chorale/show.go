@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -19,13 +20,14 @@ func newShow() *cobra.Command {
 		algorithm string
 		root      int
 		bytes     size
-		transport = choice{"tcp", []string{"tcp", "inproc"}}
+		transport = choice{"tcp", []string{"tcp", "shm", "inproc"}}
 	)
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
 		Long: `Show the schedule of a collective among P ranks, or one that a file holds. If no
-algorithm is named, it is the one that a call of so many bytes would take.
+algorithm is named, it is the one that a call of so many bytes would take, on
+this machine if --transport is inproc.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
 0↔1 is one each way. The second says what moves and where it lands. A range of
@@ -69,9 +71,11 @@ With --format json:
 		}
 		why := ""
 		if algorithm == "" {
-			choice, err := chorale.Choose(chorale.Query{
-				Collective: c.String(), Ranks: int(p), Bytes: int(bytes), Transport: transport.value,
-			})
+			q := chorale.Query{Collective: c.String(), Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
+			if q.Transport == "inproc" {
+				q.Processors = runtime.GOMAXPROCS(0)
+			}
+			choice, err := chorale.Choose(q)
 			if err != nil {
 				return callError{err}
 			}
