@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/chorale-go/chorale/sched"
 )
 
 // ErrTooLarge is what a [*TooLargeError] is.
@@ -18,73 +20,99 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("too large: about %.2g messages would take %.2g GiB and %.0f s, and the limit is %.2g GiB: want fewer ranks, an algorithm with fewer messages, or a higher limit",
-		e.Messages, e.Bytes/(1<<30), e.Seconds, float64(e.Limit)/(1<<30))
+	size := fmt.Sprintf("too large: about %.2g messages would take %.2g GiB and %.0f s", e.Messages, e.Bytes/(1<<30), e.Seconds)
+	if e.Bytes <= float64(e.Limit) {
+		return fmt.Sprintf("%s, and %d cannot be told apart: want fewer ranks, or an algorithm with fewer messages", size, math.MaxInt32)
+	}
+	return fmt.Sprintf("%s, and the limit is %.2g GiB: want fewer ranks, an algorithm with fewer messages, or a higher limit", size, float64(e.Limit)/(1<<30))
 }
 
 func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
+// What a simulation takes, in bytes. What is collected counts twice: until it
+// is complete, the programs that it is made of leave as much behind before the
+// collector runs.
 const (
+	perCollected    = 2 * 24 // per message, and per step
+	perMatched      = 8      // per message
+	perLane         = 16     // per directed link
+	perRank         = 210
+	perQueued       = 90  // per message, where they wait for each other,
+	perLine         = 8   // and per directed link
+	perRecorded     = 120 // per message of a log,
+	perRecordedLink = 150 // and per link that it names
+
 	defaultMemory = 4 << 30
-	perMessage    = 60 // bytes, with the steps at both ends
-	perRecorded   = 120
-	perLink       = 16 // bytes per directed link
-	perRank       = 200
 	perSecond     = 5e6 // messages
 )
 
 // An estimate is what a few programs say of all.
-type estimate struct{ steps, messages int }
+type estimate struct{ steps, messages float64 }
 
-// survey looks at the programs of a few ranks, roots among them.
-func survey(parts []Part) estimate {
-	const looks = 8
-	var steps, messages float64
-	for _, p := range parts {
-		n := p.Schedule.P
-		count := func(rank int) (steps, sends float64) {
-			for _, s := range p.Schedule.Program(rank) {
-				if len(s.Sends)+len(s.Recvs) > 0 {
-					steps++
-				}
-				for _, send := range s.Sends {
-					sends += float64(len(send.To))
-				}
-			}
-			return
-		}
-		stride := max(1, n/looks)
-		seen := 0
-		var sumSteps, sumSends float64
-		rootSteps, rootSends := count(p.Schedule.Root) // it may have much more to do than others
-		for rank := stride / 2; rank < n; rank += stride {
-			if rank == p.Schedule.Root {
-				continue
-			}
-			s, m := count(rank)
-			sumSteps, sumSends, seen = sumSteps+s, sumSends+m, seen+1
-		}
-		others := float64(n-1) / math.Max(1, float64(seen))
-		steps += rootSteps + sumSteps*others
-		messages += rootSends + sumSends*others
-	}
-	bound := func(x float64) int { return int(math.Min(x*1.01+1024, math.MaxInt32)) }
-	return estimate{bound(steps), bound(messages)}
+// capacities returns lengths of lists in which all will fit, most likely.
+func (e estimate) capacities() (steps, messages int) {
+	return int(e.steps*1.01) + 1024, int(e.messages*1.01) + 1024
 }
 
-// affordable refuses what would take more memory than the limit.
-func (c Config) affordable(ranks int, e estimate) error {
+// survey looks at the programs of a few ranks, roots among them.
+func survey(parts []Part) (e estimate) {
+	for _, p := range parts {
+		e.add(p.Schedule)
+	}
+	return e
+}
+
+// add looks at a root, which may have much more to do than others, and takes
+// some of the others for all.
+func (e *estimate) add(s *sched.Schedule) {
+	const looks = 8
+	root := count(s.Program(s.Root))
+	e.steps, e.messages = e.steps+root.steps, e.messages+root.messages
+	var sum estimate
+	seen, stride := 0, max(1, s.P/looks)
+	for rank := stride / 2; rank < s.P; rank += stride {
+		if rank != s.Root {
+			one := count(s.Program(rank))
+			sum.steps, sum.messages = sum.steps+one.steps, sum.messages+one.messages
+			seen++
+		}
+	}
+	if seen > 0 {
+		others := float64(s.P-1) / float64(seen)
+		e.steps, e.messages = e.steps+sum.steps*others, e.messages+sum.messages*others
+	}
+}
+
+// count returns what one program has.
+func count(p sched.Program) (e estimate) {
+	for _, s := range p {
+		if len(s.Sends)+len(s.Recvs) > 0 {
+			e.steps++
+		}
+		for _, send := range s.Sends {
+			e.messages += float64(len(send.To))
+		}
+	}
+	return e
+}
+
+// affordable refuses what would take more memory than the limit; queued tells
+// whether messages wait for each other.
+func (c Config) affordable(ranks int, e estimate, queued bool) error {
+	links := 2 * float64(c.Topology.LinkCount())
+	bytes := (e.messages+e.steps)*perCollected + e.messages*perMatched + links*perLane + float64(ranks)*perRank
+	if queued {
+		bytes += e.messages*perQueued + links*perLine
+	}
+	if c.Record {
+		bytes += e.messages*perRecorded + math.Min(links, e.messages*float64(c.Topology.Diameter()))*perRecordedLink
+	}
 	limit := c.MemoryLimit
 	if limit == 0 {
 		limit = defaultMemory
 	}
-	messages, per := float64(e.messages), float64(perMessage)
-	if c.Record {
-		per += perRecorded
-	}
-	bytes := messages*per + float64(ranks)*perRank + float64(c.Topology.LinkCount())*2*perLink
-	if bytes > float64(limit) || e.messages == math.MaxInt32 {
-		return &TooLargeError{Messages: messages, Bytes: bytes, Seconds: messages / perSecond, Limit: limit}
+	if bytes > float64(limit) || math.Max(e.messages, e.steps) > math.MaxInt32/1.1 {
+		return &TooLargeError{Messages: e.messages, Bytes: bytes, Seconds: e.messages / perSecond, Limit: limit}
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func newQueue(c Config, s *score, n *network) *queue {
 		lines:  make([]line, n.links+2*s.ranks),
 		places: make([]place, 1), // place 0 is none
 	}
-	if c.Share || c.MemoryBandwidth > 0 {
+	if c.flows() {
 		q.flows = newFlows(c, n, s)
 	}
 	return q

@@ -53,15 +53,16 @@ func newScore(ranks int, parts []Part, e estimate) (*score, error) {
 	for i, p := range parts {
 		players[i] = newPlayer(p, ranks)
 	}
+	steps, messages := e.capacities()
 	s := &score{
 		ranks:    ranks,
 		first:    make([]int32, 1, ranks+1),
-		steps:    make([]step, 1, e.steps+1),
-		messages: make([]message, 0, e.messages),
+		steps:    make([]step, 1, steps+1),
+		messages: make([]message, 0, messages),
 		tail:     make([]int, ranks),
 		copying:  make([]bool, ranks),
 	}
-	c := collector{score: s, recvs: make([]recv, 0, e.messages), known: make(map[int]uint32)}
+	c := collector{score: s, recvs: make([]recv, 0, messages), known: make(map[int]uint32)}
 	for rank := range ranks {
 		for i := range players {
 			if err := c.add(rank, &players[i]); err != nil {

@@ -27,7 +27,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
@@ -82,15 +81,15 @@ type Part struct {
 //
 // Time is linear in the number of links that messages cross, but with Share or a
 // MemoryBandwidth each start and end costs time in proportion to the messages
-// under way. Memory is about 60 bytes per message, and twice that where messages
-// wait for each other.
+// under way. Memory is about 50 bytes per message, and per step of a rank.
+// What would take more than the limit is refused with a [*TooLargeError].
 func Run(c Config, parts ...Part) (*Result, error) {
 	ranks, err := c.validate(parts)
 	if err != nil {
 		return nil, err
 	}
 	expected := survey(parts)
-	if err := c.affordable(ranks, expected); err != nil {
+	if err := c.affordable(ranks, expected, c.flows()); err != nil {
 		return nil, err
 	}
 	s, err := newScore(ranks, parts, expected)
@@ -103,11 +102,22 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		return nil, err
 	}
 	times := r.times
-	if r.contended || c.Share || c.MemoryBandwidth > 0 {
+	if r.contended || c.flows() {
+		counted := estimate{float64(len(s.steps)), float64(len(s.messages))}
+		if err := c.affordable(ranks, counted, true); err != nil {
+			return nil, err
+		}
 		times = newQueue(c, s, n).run()
 	}
 	return r.result(times), nil
 }
+
+// flows reports whether messages slow each other down.
+func (c Config) flows() bool { return c.Share || c.MemoryBandwidth > 0 }
+
+// mostCharge and its inverse bound what is charged, so that sums of charges and
+// quotients are numbers.
+const mostCharge = 1e100
 
 // validate reports what is wrong with the call, and returns the number of
 // ranks.
@@ -116,8 +126,11 @@ func (c Config) validate(parts []Part) (ranks int, err error) {
 		name  string
 		value float64
 	}{{"ts", c.Model.Ts}, {"tw", c.Model.Tw}, {"th", c.Model.Th}, {"top", c.Model.Top}, {"memory bandwidth", c.MemoryBandwidth}} {
-		if !(charge.value >= 0) || math.IsInf(charge.value, 0) {
+		if !(charge.value >= 0) {
 			return 0, fmt.Errorf("%s %v: want a number, 0 or more", charge.name, charge.value)
+		}
+		if x := charge.value; x > mostCharge || x > 0 && x < 1/mostCharge {
+			return 0, fmt.Errorf("%s %v: want 0, or a number from %v to %v", charge.name, x, 1/mostCharge, mostCharge)
 		}
 	}
 	switch {
@@ -139,9 +152,12 @@ func (c Config) validate(parts []Part) (ranks int, err error) {
 // validate returns the number of ranks that the whole must have for this part.
 func (p Part) validate() (ranks int, err error) {
 	s := p.Schedule
+	if s == nil || s.Make == nil || s.P < 1 {
+		return 0, fmt.Errorf("no schedule")
+	}
 	pieces := s.Blocks
 	if s.Parted() {
-		pieces /= max(s.P, 1)
+		pieces /= s.P
 	}
 	switch {
 	case p.Words < 0:
