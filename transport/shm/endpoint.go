@@ -12,6 +12,8 @@
 // of it. A line before the slots is the receiver's, who counts in it what it has
 // taken.
 //
+// A short message to several ranks is in one such line, which all of them read.
+//
 // Longer messages go through boxes. Every rank has some, of up to 64 KiB, and
 // fills them for others to read: the receiver copies or combines straight out of
 // the box. Both work at the same time on different boxes, which are few enough to
@@ -101,6 +103,7 @@ type Endpoint struct {
 	untold   []*link // those with news for the peer
 	fence    atomic.Uint32
 	boxes    []box
+	caster   caster
 	ops      []*op // in progress
 	spare    []*op
 	watches  []watch
@@ -148,8 +151,9 @@ func New(cfg Config) (*Endpoint, error) {
 	for rank := range e.links {
 		l := &e.links[rank]
 		l.e, l.peer, l.seat, l.mask = e, rank, seg.seat(rank), uint32(seg.depth-1)
-		l.out, l.in = seg.lane(cfg.Rank, rank), seg.lane(rank, cfg.Rank)
+		l.out, l.in, l.casts = seg.lane(cfg.Rank, rank), seg.lane(rank, cfg.Rank), seg.casts(rank)
 	}
+	e.caster.slots = seg.casts(cfg.Rank)
 	admit()
 	*e.probe = rand.Uint64() | 1
 	e.seat.address.Store(uint64(uintptr(unsafe.Pointer(e.probe))))

@@ -13,7 +13,7 @@ import (
 type op struct {
 	e     *Endpoint
 	sig   transport.Signature
-	call  uint64 // stands for sig.Call
+	call  uint32 // stands for sig.Call
 	ctx   context.Context
 	ended <-chan struct{} // ctx.Done()
 	sends []sending       // messages that are not on their way
@@ -97,6 +97,9 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 		s := &step.Sends[i]
 		if len(s.Data) > inlineMax {
 			o.list(s)
+			continue
+		}
+		if len(s.To) >= castMin && o.cast(s) {
 			continue
 		}
 		for _, to := range s.To {

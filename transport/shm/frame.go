@@ -12,6 +12,7 @@ const (
 	data  kind = 1 + iota // a message, in the slot
 	boxed                 // the beginning of a message, in a box
 	lent                  // a message in its sender's memory
+	cast                  // a message to several ranks, in a slot that all of them read
 	more                  // a message goes on, in a box
 	rest                  // the rest of a message, in its sender's memory
 
@@ -35,7 +36,7 @@ type slot struct {
 	size     uint32        // bytes of contents, here or in the box
 	context  uint32
 	sequence uint32 // of the call; of a letter, the length of its type, which begins the contents
-	call     uint64 // stands for the call's text; of a letter, its tag
+	call     uint64 // stands for the call's text, 32 bits, behind the casts sent before; of a letter, its tag
 	body     [inlineMax]byte
 }
 
@@ -53,7 +54,7 @@ func (s *slot) parcel() *parcel { return (*parcel)(unsafe.Pointer(&s.body)) }
 func turn(number uint32, k kind) uint32 { return number<<8 | uint32(k) }
 
 // begins reports whether a frame of this kind begins a message of a step.
-func (k kind) begins() bool { return k <= lent }
+func (k kind) begins() bool { return k <= cast }
 
 // before compares two numbers of calls, which may have wrapped around.
 func before(a, b uint32) bool { return int32(a-b) < 0 }

@@ -18,7 +18,7 @@ const (
 // A layout says what lies where in the memory of a job. It follows from the
 // number of ranks:
 //
-//	header · p seats · p·p lanes · p times the boxes of a rank
+//	header · p seats · p·p lanes · p times the casts of a rank · p times its boxes
 //
 // A lane is a queue of depth slots of one line each from one rank to another,
 // and a line in which the receiver says how far it has come.
@@ -45,8 +45,16 @@ func layoutOf(size int) layout {
 
 func (l layout) laneLen() int { return (1 + l.depth) * lineLen }
 func (l layout) lanes() int   { return headerLen + l.size*seatLen }
-func (l layout) room() int    { return roundUp(l.lanes()+l.size*l.size*l.laneLen(), headerLen) }
+func (l layout) casts() int   { return l.lanes() + l.size*l.size*l.laneLen() }
+func (l layout) room() int    { return roundUp(l.casts()+l.size*l.castLen(), headerLen) }
 func (l layout) total() int   { return l.room() + l.size*l.boxes*l.boxLen }
+
+func (l layout) castLen() int {
+	if l.size > castRanks {
+		return 0
+	}
+	return castDepth * lineLen
+}
 
 func (l layout) seat(rank int) int { return headerLen + rank*seatLen }
 
@@ -60,7 +68,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
 // MemoryLen returns how many bytes a job of so many ranks takes, all together:
 //
-//	4 KiB + p·16 KiB + p²·(1+d)·64 B + p·b·s
+//	4 KiB + p·17 KiB + p²·(1+d)·64 B + p·b·s
 //
 // where d, the depth of a lane, is 16 up to 181 ranks and 2 from 512 on, and b
 // boxes of s bytes are 32 of 64 KiB up to 32 ranks; beyond, all boxes together

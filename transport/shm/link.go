@@ -26,24 +26,27 @@ type link struct {
 
 // A sender is the half of a link that writes to the peer.
 type sender struct {
-	out  *lane
-	mask uint32 // slots, less one
-	tail uint32 // frames written
-	free uint32 // frames known to be taken
-	held uint32 // messages known to be asked for
+	out   *lane
+	mask  uint32 // slots, less one
+	tail  uint32 // frames written
+	free  uint32 // frames known to be taken
+	held  uint32 // messages known to be asked for
+	heard uint64 // casts known to be taken
 
 	asked []uint32 // of those, the ones that no loan has answered
 }
 
 // A receiver is the half of a link that reads.
 type receiver struct {
-	in      *lane
-	head    uint32     // frames taken
-	asks    uint32     // messages asked for
-	posted  []*recv    // receives that no message has come for, in order
-	aside   []*message // messages that were put aside, in order
-	flows   []flow     // messages of which more is to come
-	blocked bool       // the frame at the head waits until somebody expects it
+	in       *lane
+	head     uint32         // frames taken
+	asks     uint32         // messages asked for
+	casts    unsafe.Pointer // the peer's; nil where there are none
+	castHead uint64         // casts taken, or not for this rank
+	posted   []*recv        // receives that no message has come for, in order
+	aside    []*message     // messages that were put aside, in order
+	flows    []flow         // messages of which more is to come
+	blocked  bool           // the frame at the head waits until somebody expects it
 }
 
 // room reports whether a frame can be written.
@@ -114,6 +117,24 @@ func (e *Endpoint) tellAll() {
 
 // next returns the slot of the next frame from the peer, or nil.
 func (l *link) next() (*slot, kind) {
+	s, k := l.nextInLane()
+	if l.casts == nil || s != nil && l.precedes(s, k) {
+		return s, k
+	}
+	c := l.nextCast()
+	if s == nil && c != nil {
+		s, k = l.nextInLane() // it may have come before the cast
+	}
+	switch {
+	case s != nil && (c == nil || l.precedes(s, k)):
+		return s, k
+	case c != nil:
+		return c, cast
+	}
+	return nil, 0
+}
+
+func (l *link) nextInLane() (*slot, kind) {
 	s := l.in.slot(l.head & l.mask)
 	t := s.turn.Load()
 	if t>>8 != (l.head+1)&(1<<24-1) || t&0xff == 0 {
@@ -122,7 +143,7 @@ func (l *link) next() (*slot, kind) {
 	return s, kind(t)
 }
 
-// take lets go of the frame at the head.
+// take lets go of the frame at the head of the lane.
 func (l *link) take() {
 	l.head++
 	publish(&l.in.taken, l.head)
@@ -132,7 +153,7 @@ func (l *link) take() {
 
 // signature returns the call that a frame belongs to.
 func (l *link) signature(s *slot) transport.Signature {
-	return transport.Signature{Context: s.context, Sequence: s.sequence, Call: l.seat.call(s.call)}
+	return transport.Signature{Context: s.context, Sequence: s.sequence, Call: l.seat.call(uint32(s.call))}
 }
 
 // reach says whether this process can read the peer's memory.

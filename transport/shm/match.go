@@ -9,7 +9,7 @@ import (
 // A message is one that was put aside.
 type message struct {
 	sig   transport.Signature // without its text
-	call  uint64
+	call  uint32
 	data  []byte
 	got   int // bytes of data that have come
 	whole bool
@@ -22,7 +22,7 @@ func (l *link) differ(o *op, theirs transport.Signature) {
 
 // contradicts reports whether a frame belongs to another call of the same
 // number.
-func (o *op) contradicts(sequence uint32, call uint64) bool {
+func (o *op) contradicts(sequence, call uint32) bool {
 	return sequence == o.sig.Sequence && call != o.call
 }
 
@@ -63,7 +63,7 @@ func (l *link) putAside(s *slot, k kind) bool {
 	}
 	m := &message{
 		sig:  transport.Signature{Context: s.context, Sequence: s.sequence},
-		call: s.call, data: make([]byte, s.total(k)),
+		call: uint32(s.call), data: make([]byte, s.total(k)),
 	}
 	l.aside = append(l.aside, m)
 	f := flow{number: l.head + 1, keep: m}
@@ -72,6 +72,11 @@ func (l *link) putAside(s *slot, k kind) bool {
 		m.got = copy(m.data, s.body[:s.size])
 		m.whole = true
 		l.take()
+		return true
+	case cast:
+		m.got = copy(m.data, s.castBytes())
+		m.whole = true
+		l.takeCast()
 		return true
 	case lent:
 		return l.borrow(f, s)

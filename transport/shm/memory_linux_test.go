@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 )
 
 func TestAConfigIsChecked(t *testing.T) {
@@ -37,6 +38,20 @@ func TestAConfigIsChecked(t *testing.T) {
 	defer e.Close()
 	if _, err := New(c); err == nil || err.Error() != "shm: rank 0 has joined already" {
 		t.Errorf("a second rank 0: %v", err)
+	}
+}
+
+func TestWhatLiesInTheMemoryHasRoom(t *testing.T) {
+	if n := unsafe.Sizeof(seat{}); n > seatLen {
+		t.Errorf("a seat takes %d bytes of %d", n, seatLen)
+	}
+	for what, n := range map[string]uintptr{"a slot": unsafe.Sizeof(slot{}), "what the receiver says": unsafe.Sizeof(lane{})} {
+		if n != lineLen {
+			t.Errorf("%s takes %d bytes, want a line", what, n)
+		}
+	}
+	if n := unsafe.Sizeof(parcel{}); n > inlineMax {
+		t.Errorf("a parcel takes %d bytes of %d", n, inlineMax)
 	}
 }
 

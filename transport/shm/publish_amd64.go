@@ -11,3 +11,6 @@ import (
 func publish(word *atomic.Uint32, value uint32) {
 	*(*uint32)(unsafe.Pointer(word)) = value
 }
+
+// retract takes a word back before what it stands for is written anew.
+func retract(word *atomic.Uint32) { publish(word, 0) }

@@ -6,3 +6,6 @@ import "sync/atomic"
 
 // publish stores a word that says that what was written before is there.
 func publish(word *atomic.Uint32, value uint32) { word.Store(value) }
+
+// retract takes a word back before what it stands for is written anew.
+func retract(word *atomic.Uint32) { word.Swap(0) }

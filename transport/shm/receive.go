@@ -52,12 +52,12 @@ func (l *link) open(s *slot, k kind) bool {
 	r := l.expects(s.context)
 	switch {
 	case r == nil:
-		if o := l.e.within(s.context); o != nil && (before(s.sequence, o.sig.Sequence) || o.contradicts(s.sequence, s.call)) {
+		if o := l.e.within(s.context); o != nil && (before(s.sequence, o.sig.Sequence) || o.contradicts(s.sequence, uint32(s.call))) {
 			l.differ(o, l.signature(s))
 			return false
 		}
 	case len(l.aside) > 0 && l.firstAside(s.context) != nil: // that one is for r
-	case s.call != r.op.call || s.sequence != r.op.sig.Sequence:
+	case uint32(s.call) != r.op.call || s.sequence != r.op.sig.Sequence:
 		l.differ(r.op, l.signature(s))
 		return false
 	case s.total(k) != len(r.Into):
@@ -77,7 +77,7 @@ func (l *link) open(s *slot, k kind) bool {
 
 // total returns how long the whole message is that a frame begins.
 func (s *slot) total(k kind) int {
-	if k == data {
+	if k == data || k == cast {
 		return int(s.size)
 	}
 	return int(s.parcel().total)
@@ -88,12 +88,13 @@ func (l *link) land(r *recv, s *slot, k kind) bool {
 	l.unpost(r)
 	switch k {
 	case data:
-		if r.Combine == nil {
-			copy(r.Into, s.body[:s.size])
-		} else if s.size > 0 {
-			r.Combine(r.Into, r.Held, s.body[:s.size:s.size])
-		}
+		r.land(s.body[:s.size:s.size])
 		l.take()
+		r.complete()
+		return true
+	case cast:
+		r.land(s.castBytes())
+		l.takeCast()
 		r.complete()
 		return true
 	case lent:
@@ -109,6 +110,15 @@ func (l *link) land(r *recv, s *slot, k kind) bool {
 		r.complete()
 	}
 	return true
+}
+
+// land does what the receive says with a whole message.
+func (r *recv) land(p []byte) {
+	if r.Combine == nil {
+		copy(r.Into, p)
+	} else if len(p) > 0 {
+		r.Combine(r.Into, r.Held, p)
+	}
 }
 
 // unpost notes that the message for a receive has come.

@@ -49,10 +49,9 @@ const (
 
 // A callText is the text of a call, for reports. Frames carry its hash.
 type callText struct {
-	hash atomic.Uint64
+	hash atomic.Uint32
 	size uint32
 	text [callMost]byte
-	_    [4]byte
 }
 
 // A saying is the call in which a rank has waited for long.
@@ -61,8 +60,8 @@ type saying struct {
 	context  atomic.Uint32
 	sequence atomic.Uint32
 	known    atomic.Uint32
-	call     atomic.Uint64
-	_        [8]byte
+	call     atomic.Uint32
+	_        [12]byte
 }
 
 // A record is a rank's last word. It is written before its status says so.
@@ -78,13 +77,13 @@ type record struct {
 	_       [4]byte
 }
 
-// hashOf is FNV-1a, the same in all processes.
-func hashOf(text string) uint64 {
+// hashOf is FNV-1a, the same in all processes, and never 0.
+func hashOf(text string) uint32 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
 		h = (h ^ uint64(text[i])) * 1099511628211
 	}
-	return h
+	return max(uint32(h^h>>32), 1)
 }
 
 // A register knows the hashes of the calls that a rank has made lately, and
@@ -93,14 +92,14 @@ type register struct {
 	seat   *seat
 	recent [8]struct {
 		text string
-		hash uint64
+		hash uint32
 	}
 	next int // the text in the seat that is replaced next
 }
 
 // hash returns what stands for a call. Calls that are made again and again are
 // the same string in memory.
-func (r *register) hash(text string) uint64 {
+func (r *register) hash(text string) uint32 {
 	c := &r.recent[len(text)%len(r.recent)]
 	if same(c.text, text) && c.hash != 0 {
 		return c.hash
@@ -111,7 +110,7 @@ func (r *register) hash(text string) uint64 {
 	return h
 }
 
-func (r *register) keep(h uint64, text string) {
+func (r *register) keep(h uint32, text string) {
 	for i := range r.seat.calls {
 		if r.seat.calls[i].hash.Load() == h {
 			return
@@ -130,7 +129,7 @@ func (r *register) keep(h uint64, text string) {
 }
 
 // call returns the text of a rank's call.
-func (s *seat) call(h uint64) string {
+func (s *seat) call(h uint32) string {
 	for i := range s.calls {
 		c := &s.calls[i]
 		if c.hash.Load() != h {
@@ -146,7 +145,7 @@ func (s *seat) call(h uint64) string {
 
 // say notes that the rank waits in a call. The place of a call that it does not
 // wait in any more is free for another.
-func (s *seat) say(sig *transport.Signature, h uint64, waits func(context uint32) bool) {
+func (s *seat) say(sig *transport.Signature, h uint32, waits func(context uint32) bool) {
 	var free *saying
 	for i := range s.says {
 		w := &s.says[i]
@@ -170,7 +169,7 @@ func (s *seat) say(sig *transport.Signature, h uint64, waits func(context uint32
 }
 
 // said returns the call in which the rank has last waited for long.
-func (s *seat) said(context uint32) (sequence uint32, call uint64, ok bool) {
+func (s *seat) said(context uint32) (sequence, call uint32, ok bool) {
 	for i := range s.says {
 		w := &s.says[i]
 		for range 100 {

@@ -75,6 +75,14 @@ func (s *segment) box(rank, i int) []byte {
 	return s.mem[at : at+s.boxLen : at+s.boxLen]
 }
 
+// casts returns a rank's slots for casts, or nil if there are none.
+func (s *segment) casts(rank int) unsafe.Pointer {
+	if s.castLen() == 0 {
+		return nil
+	}
+	return s.at(s.layout.casts() + rank*s.castLen())
+}
+
 // A lane is the queue of messages from one rank to another. The first line is
 // the receiver's, and the sender's to read; in the slots, which follow it, it is
 // the other way round.
@@ -82,10 +90,11 @@ type lane struct {
 	taken atomic.Uint32            // messages that are out of their slots
 	wants atomic.Uint32            // messages that the receiver has asked for
 	want  [wantsMost]atomic.Uint32 // their numbers; the i-th is at i modulo wantsMost
+	heard atomic.Uint64            // casts that are out of their slots
 }
 
 // wantsMost is how many messages a receiver asks for at a time.
-const wantsMost = 14
+const wantsMost = 12
 
 // slot returns one of a lane's slots.
 func (l *lane) slot(i uint32) *slot {

@@ -12,11 +12,14 @@ import (
 // filling and reading, and what they read is still in cache.
 const burst = 2
 
+// stands returns what stands for the call in a frame that begins a message.
+func (o *op) stands() uint64 { return o.e.caster.tail<<32 | uint64(o.call) }
+
 // line writes a message that fits into a slot.
 func (l *link) line(o *op, p []byte) {
 	s := l.blank()
 	s.size = uint32(len(p))
-	s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+	s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
 	copy(s.body[:], p)
 	l.write(s, data)
 }
@@ -58,7 +61,7 @@ func (m *sending) boxed(o *op, b, n int) {
 	if !m.begun {
 		k = boxed
 		m.begun, m.first = true, l.tail+1
-		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
 	}
 	s.size = uint32(n)
 	*s.parcel() = parcel{total: uint64(len(m.data)), offset: uint64(m.sent), box: uint32(b), number: m.first}
@@ -75,7 +78,7 @@ func (m *sending) lend(o *op) {
 	if !m.begun {
 		k = lent
 		m.begun, m.first = true, l.tail+1
-		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.call
+		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
 	}
 	s.size = 0
 	*s.parcel() = parcel{

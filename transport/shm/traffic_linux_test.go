@@ -107,7 +107,7 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 // per pair, of the sizes at which messages change their way, some to several
 // ranks, some receives in turn.
 func traffic(e *Endpoint, round int) error {
-	sizes := []int{0, 1, 8, inlineMax, inlineMax + 1, 5000, 64 << 10, 64<<10 + 1, 300_000}
+	sizes := []int{0, 1, 8, castMost, castMost + 1, inlineMax, inlineMax + 1, 5000, 64 << 10, 64<<10 + 1, 300_000}
 	random := rand.New(rand.NewPCG(1, uint64(round)))
 	step := transport.Step{Signature: transport.Signature{Context: 1, Sequence: uint32(round), Call: "traffic"}}
 	n := e.Size()
@@ -165,4 +165,50 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 	if ends[0].Denied() || !ends[1].Denied() {
 		t.Errorf("denied %v, %v, want only rank 1 to be", ends[0].Denied(), ends[1].Denied())
 	}
+}
+
+// Rank 4 is left out of casts for long, and then gets some between other messages.
+func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
+	const rounds = 50 * castDepth
+	each(t, job(t, 5), func(e *Endpoint) error {
+		s := sig
+		word := make([]byte, 2)
+		for round := range rounds {
+			late := round%(3*castDepth) == 3*castDepth-1
+			switch {
+			case e.Rank() == 0 && late:
+				// Four messages to rank 4, of which the second and fourth are casts.
+				step := transport.Step{Signature: s}
+				for i, to := range [][]int{{4}, {1, 3, 4}, {4, 2}, {4, 1, 2, 3}} {
+					step.Sends = append(step.Sends, transport.Send{To: to, Data: []byte{byte(i), byte(round)}})
+				}
+				if err := e.Exchange(context.Background(), step); err != nil {
+					return err
+				}
+			case e.Rank() == 0:
+				step := transport.Step{Signature: s, Sends: []transport.Send{{To: []int{1, 2, 3}, Data: []byte{9, byte(round)}}}}
+				if err := e.Exchange(context.Background(), step); err != nil {
+					return err
+				}
+			default:
+				want := map[int][]byte{1: {1, 3}, 2: {2, 3}, 3: {1, 3}, 4: {0, 1, 2, 3}}[e.Rank()]
+				if !late {
+					want = []byte{9}
+				}
+				for _, w := range want {
+					if e.Rank() == 4 && !late {
+						continue
+					}
+					if err := receive(context.Background(), e, s, 0, word); err != nil {
+						return err
+					}
+					if word[0] != w || word[1] != byte(round) {
+						return fmt.Errorf("round %d: got message %d of round %d, want %d", round, word[0], word[1], w)
+					}
+				}
+			}
+			s.Sequence++
+		}
+		return nil
+	})
 }

@@ -68,7 +68,7 @@ func (e *Endpoint) drive(o *op) {
 		if o.over {
 			return
 		}
-		w.looks++
+		w.looks += max(len(e.busy), 1)
 		switch {
 		case round%looksApart == 0:
 			e.lookAround(o)
@@ -110,7 +110,6 @@ func (e *Endpoint) newWait() wait {
 		w.limit, w.spun = crowdedLooks, false
 		e.hasty--
 	}
-	w.limit = max(w.limit/max(len(e.busy), 1), 2)
 	return w
 }
 
@@ -118,7 +117,7 @@ func (e *Endpoint) newWait() wait {
 func (w *wait) moved(e *Endpoint) {
 	if w.spun && w.yielded > 0 && w.yielded <= firstYields {
 		e.hasty = shortWaits
-		w.limit, w.spun = max(crowdedLooks/max(len(e.busy), 1), 2), false
+		w.limit, w.spun = crowdedLooks, false
 	}
 	w.looks, w.yielded, w.since, w.slept = 0, 0, time.Time{}, false
 }
