@@ -52,6 +52,7 @@ func TestAWrongCallIsOneLineThatSaysWhatWouldBeRight(t *testing.T) {
 		{"a message that nobody takes", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{1}, Blocks: one}}})}, "the programs do not fit together: rank 0 sends a message that rank 1 does not receive"},
 		{"a message that nobody sends", sim.Config{Topology: ring}, []sim.Part{program(1, sched.Step{Recvs: []sched.Recv{{From: 0, Blocks: one}}})}, "the programs do not fit together: rank 1 awaits a message of rank 0 that is not sent"},
 		{"a message to a rank that is not there", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{2}, Blocks: one}}})}, "rank 0 sends to rank 2 of 2"},
+		{"a message to oneself", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{0}, Blocks: one}}})}, "rank 0 sends to itself: want a copy"},
 		{"too many messages", sim.Config{Topology: must(topo.NewRing(1 << 16))}, []sim.Part{part(sched.AllGather, "ring", 1<<16, 1)},
 			`too large: about 4.3e\+09 messages would take .* GiB and .* s, and the limit is 4 GiB: want fewer ranks, an algorithm with fewer messages, or a higher limit`},
 		{"more messages than numbers", sim.Config{Topology: must(topo.NewRing(1 << 16)), MemoryLimit: 1 << 50}, []sim.Part{part(sched.AllGather, "ring", 1<<16, 1)},

@@ -30,11 +30,12 @@ type Result struct {
 	Links []Link    // with Config.Record: every directed link that carries a message, by id
 }
 
-// A Step is what happens in one step.
+// A Step is what happens in one step. If a rank's own step has messages of
+// several of these, what it combines then belongs to the last of them.
 type Step struct {
 	Messages    int
 	Words       int
-	Start, End  float64 // from when its first message starts until the last has come; what a rank combines after a step of its own belongs to the last of the steps of its messages
+	Start, End  float64 // from when its first message starts until the last has come and been combined
 	LinksInUse  int     // directed links that its messages cross
 	MaxLinkLoad int
 	Congested   []Load // the links that are asked to carry more than one message, by id

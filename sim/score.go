@@ -187,6 +187,9 @@ func (c *collector) add(rank int, p *player) error {
 				if to < 0 || to >= p.Schedule.P {
 					return fmt.Errorf("rank %d sends to rank %d of %d", rank, to, p.Schedule.P)
 				}
+				if p.rank(to) == rank {
+					return fmt.Errorf("rank %d sends to itself: want a copy", rank)
+				}
 				c.messages = append(c.messages, message{from: int32(rank), to: int32(p.rank(to)), size: size})
 			}
 		}
