@@ -40,6 +40,20 @@
 // once the lane is full. But it does not hold back letters or messages of other
 // contexts: if somebody waits for those, it is put aside, in memory of the
 // receiver's process that only the senders' steps bound.
+//
+// # What can go wrong
+//
+// All of the memory is allocated when it is made, so that a lack of it is an
+// error then, and no signal later; how much it is, [MemoryLen] says. None of it is
+// locked, so that no limit on locked memory applies. Nothing has a name in the
+// file system, and when the last process that has the memory ends, it is gone.
+//
+// No lock lies in the memory: each word has one writer, and a rank that is killed
+// at any moment leaves nothing that others would wait for. A rank holds a lock on
+// a byte of the file, which the kernel releases when the process ends; one that
+// waits for long looks whether those that it waits for still do, and fails if not,
+// within half a second. A launcher that knows sooner calls [Endpoint.Lost]. A rank
+// that is stopped keeps its lock, and is waited for.
 package shm
 
 import (

@@ -54,12 +54,16 @@ func (l *link) lacks(o *op) bool {
 // check ends the link when the peer's process has gone without a word. To be
 // sure, it looks twice: whoever started the process may know more.
 func (l *link) check() {
-	if l.err != nil || l.e.seg.own == nil || l.seat.stage() != joined {
+	if l.err != nil || l.seat.stage() != joined {
 		return
 	}
-	gone := !seatTaken(l.e.seg.own, l.peer)
+	gone := l.isEmpty()
 	if gone && l.missing && l.seat.stage() == joined {
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
 	}
 	l.missing = gone
 }
+
+// isEmpty reports whether no process has the peer's seat any more, as far as can
+// be known.
+func (l *link) isEmpty() bool { return l.e.seg.own != nil && !seatTaken(l.e.seg.own, l.peer) }

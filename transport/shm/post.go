@@ -92,9 +92,9 @@ func (l *link) writeEnvelope(v *envelope, data []byte) bool {
 	if v.as != post {
 		from = 16
 	}
-	k, b := v.as, -1
+	k, b := v.as, noBox
 	if n > inlineMax-from {
-		if b = l.e.freeBox(false); b < 0 {
+		if b = l.e.freeBox(false); b == noBox {
 			return false
 		}
 		k++ // in a box
@@ -102,7 +102,7 @@ func (l *link) writeEnvelope(v *envelope, data []byte) bool {
 	s.size, s.sequence = uint32(n), uint32(len(v.kind))
 	s.context, s.call = v.stamp.Context, uint64(v.stamp.Tag)
 	into := s.body[from:]
-	if b >= 0 {
+	if b != noBox {
 		l.e.fill(b, nil)
 		into = l.e.seg.box(l.e.cfg.Rank, b)
 		*s.parcel() = parcel{box: uint32(b)}
@@ -112,7 +112,7 @@ func (l *link) writeEnvelope(v *envelope, data []byte) bool {
 	}
 	copy(into[copy(into, v.kind):], data)
 	l.write(s, k)
-	if b >= 0 {
+	if b != noBox {
 		l.e.filled(b, l)
 	}
 	return true
@@ -185,7 +185,7 @@ func (l *link) writePart(d *offering) bool {
 		return false
 	}
 	b := l.e.freeBox(true)
-	if b < 0 {
+	if b == noBox {
 		return false
 	}
 	s := l.blank()

@@ -260,12 +260,12 @@ func (l *link) borrow(f flow, s *slot) bool {
 		case f.got() == got:
 			l.reach = beyond
 		case l.seat.stage() != joined: // it may have had its memory back before that was read
-			l.take()
 			l.part()
 			l.e.fail(l.err)
 			return false
-		case f.got() < int(p.total):
-			l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its memory is gone"})
+		case f.got() < int(p.total) || l.isEmpty():
+			l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
+			l.e.fail(l.err)
 			return false
 		default:
 			l.take()

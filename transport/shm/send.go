@@ -136,12 +136,12 @@ func (o *op) advance(run []sending) bool {
 	for n := 0; ; n++ {
 		b := noBox
 		if hasRoom(run) {
-			if m.sent == 0 && len(m.data) <= inlineMax {
+			switch {
+			case m.sent == 0 && len(m.data) <= inlineMax:
 				m.link.line(o, m.data)
 				o.e.moved = true
 				return true
-			}
-			if n == burst && !o.e.crowded {
+			case n == burst && !o.e.crowded:
 				return false
 			}
 			b = o.e.freeBox(false)
@@ -225,11 +225,11 @@ func (d *loan) repaid(o *op) bool {
 		d.asked = true
 	}
 	for d.sent < len(d.data) {
-		b := -1
+		b := noBox
 		if l.room() {
 			b = o.e.freeBox(true)
 		}
-		if b < 0 {
+		if b == noBox {
 			return false
 		}
 		o.e.moved = true

@@ -95,8 +95,8 @@ func (e *Endpoint) drive(o *op) {
 
 // A wait is how a driver waits, from one thing that moves to the next.
 type wait struct {
-	looks   int
-	limit   int  // looks before it yields
+	looks   int  // at lanes
+	limit   int  // of them, before it yields
 	spun    bool // the limit is that of a rank with a core of its own
 	yielded int
 	since   time.Time // when it first looked at the clock, having yielded for a while
@@ -152,6 +152,9 @@ func (e *Endpoint) doze(o *op, w *wait) {
 		}
 	}
 	e.sleep(o, w.tick.Sub(now))
+	if e.moved {
+		w.moved(e)
+	}
 }
 
 // spins reports whether a waiting rank may keep its thread for a moment: not if
