@@ -12,7 +12,7 @@ const (
 	// A rank that waits asks again and again for spinTime if it has a core of
 	// its own, which is a few times what a message takes. Then it lets other
 	// processes have the core in between, until yieldTime. Then it sleeps.
-	spinTime  = 15 * time.Microsecond
+	spinTime  = 5 * time.Microsecond
 	yieldTime = 60 * time.Microsecond
 
 	spinLinks  = 8 // links that are worth asking one after the other
