@@ -151,6 +151,26 @@ func TestWildProgramsTakeAsLongAsTheRulesSay(t *testing.T) {
 	})
 }
 
+// Sums of decimals are rounded, and still the same message is first in a line.
+func TestTheUnitOfTimeChangesNothing(t *testing.T) {
+	const scale = 0.1
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		p := 2 + rng.IntN(30)
+		s, c := wild(rng, p, 6), someConfig(rng, p)
+		c.Model = model.Model{Ts: float64(rng.IntN(4)), Tw: float64(1 + rng.IntN(3)), Th: float64(rng.IntN(3)), Top: float64(rng.IntN(3))}
+		c.Share, c.MemoryBandwidth = false, 0 // rates are rounded anyway
+		want := must(sim.Run(c, sim.Part{Schedule: s, Words: s.Blocks}))
+		c.Model = model.Model{Ts: c.Model.Ts * scale, Tw: c.Model.Tw * scale, Th: c.Model.Th * scale, Top: c.Model.Top * scale}
+		got := must(sim.Run(c, sim.Part{Schedule: s, Words: s.Blocks}))
+		for rank := range want.PerRank {
+			if got, want := got.PerRank[rank].End, want.PerRank[rank].End*scale; !near(got, want) {
+				t.Fatalf("%d ranks on %v, %+v: rank %d ends at %v, and in another unit at %v", p, c.Topology, c.Model, rank, got, want)
+			}
+		}
+	}
+}
+
 // wild returns a schedule of random messages.
 func wild(rng *rand.Rand, p, steps int) *sched.Schedule {
 	const blocks = 6
