@@ -73,6 +73,9 @@ func (f *networkFigure) cut(o NetworkOptions) error {
 		return f.check()
 	}
 	for step := range r.Steps {
+		if r.PerStep[step].Messages == 0 && step > 0 && !o.Blocks {
+			continue // of copies alone, which change nothing here
+		}
 		f.panels = append(f.panels, f.panel(fmt.Sprintf("Step %d", step+1), step))
 	}
 	if r.Steps == 0 {

@@ -30,7 +30,7 @@ func headline(s Scene) string {
 // byline says where a scene takes place, and how much happens.
 func byline(s Scene) string {
 	r := s.Result
-	words := fmt.Sprintf("%v, %s, %s, %s", r.Config.Topology, amount(r.Ranks, "rank"), amount(r.Steps, "step"), amount(r.Messages, "message"))
+	words := fmt.Sprintf("%v, %s, %s, %s", r.Config.Topology, amount(r.Ranks, "rank"), amount(busySteps(r), "step"), amount(r.Messages, "message"))
 	if r.MaxLinkLoad > 1 {
 		words += fmt.Sprintf("; up to %d messages of a step want the same link", r.MaxLinkLoad)
 	}
@@ -111,4 +111,15 @@ func (k key) draw(s *svg, x, y float64) {
 		s.text(x+38, y, item.words, "style", "font-size:12px;fill:"+faint)
 		x += item.width()
 	}
+}
+
+// busySteps counts the steps that have a message. The last may be of copies
+// alone, which a network does not see.
+func busySteps(r *sim.Result) (n int) {
+	for _, s := range r.PerStep {
+		if s.Messages > 0 {
+			n++
+		}
+	}
+	return n
 }
