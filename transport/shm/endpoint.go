@@ -121,14 +121,15 @@ type Endpoint struct {
 	ops      []*op // in progress
 	spare    []*op
 	watches  []watch
-	bulk     []byte // where bytes lie that were read to be combined
-	moved    bool   // something has come, gone or changed
-	partings bool   // a peer may have gone
-	denied   bool   // a peer's memory could not be read
-	driven   bool   // somebody drives
-	asleep   bool   // and has given the lock away while waiting
-	listens  bool   // to all links, not only to busy ones
-	hasty    int    // waits in which it does not spin for long
+	bulk     []byte    // where bytes lie that were read to be combined
+	moved    bool      // something has come, gone or changed
+	partings bool      // a peer may have gone
+	denied   bool      // a peer's memory could not be read
+	driven   bool      // somebody drives
+	asleep   bool      // and has given the lock away while waiting
+	listens  bool      // to all links, not only to busy ones
+	hasty    int       // waits in which it does not spin for long
+	apart    time.Time // when it has last moved to another core
 	mail     mailbox
 	seekers  int  // operations that wait for letters from any rank
 	unposted bool // something that concerns letters waits for room

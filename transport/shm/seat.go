@@ -13,7 +13,8 @@ import (
 type seat struct {
 	status atomic.Uint64 // how far it has come, and what it sleeps for
 	bell   atomic.Uint32 // where it sleeps
-	_      [lineLen - 12]byte
+	core   atomic.Int32  // 1 + the core on which it last found that it shares it
+	_      [lineLen - 16]byte
 
 	pid     atomic.Int64
 	address atomic.Uint64 // of a word in its memory, for others to try whether they can read it

@@ -24,5 +24,7 @@ func seatTaken(*os.File, int) bool                 { return true }
 func futexWait(*uint32, uint32, time.Duration)     {}
 func futexWake(*uint32)                            {}
 func yield()                                       {}
+func core() int                                    { return -1 }
+func leaveCore(int)                                {}
 func admit()                                       {}
 func readPeer(int, []byte, uintptr) error          { return errors.ErrUnsupported }

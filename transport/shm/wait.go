@@ -22,6 +22,9 @@ const (
 	firstYields = 3
 	shortWaits  = 200
 
+	// apartTime is how soon a rank that has moved to another core may do so again.
+	apartTime = 20 * time.Millisecond
+
 	looksApart  = 64 // looks at the lanes between two at everything else
 	yieldsApart = 8  // yields between two looks at the clock
 
@@ -118,8 +121,32 @@ func (w *wait) moved(e *Endpoint) {
 	if w.spun && w.yielded > 0 && w.yielded <= firstYields {
 		e.hasty = shortWaits
 		w.limit, w.spun = crowdedLooks, false
+		e.moveApart()
 	}
 	w.looks, w.yielded, w.since, w.slept = 0, 0, time.Time{}, false
+}
+
+// moveApart takes this rank to another core if it shares its own with one of lower
+// rank that it has to do with, although there are enough. On a busy machine the
+// system may leave them together for long, since they take turns so well.
+func (e *Endpoint) moveApart() {
+	cpu := core()
+	if e.crowded || cpu < 0 {
+		return
+	}
+	e.seat.core.Store(int32(cpu) + 1)
+	now := time.Now()
+	if now.Sub(e.apart) < apartTime {
+		return
+	}
+	for _, l := range e.busy {
+		if l.peer < e.cfg.Rank && l.seat.core.Load() == int32(cpu)+1 {
+			e.apart = now
+			leaveCore(cpu)
+			e.seat.core.Store(0)
+			return
+		}
+	}
 }
 
 // yields reports whether to yield once more.
