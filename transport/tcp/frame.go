@@ -34,7 +34,7 @@ const (
 	callMax   = 4 << 10             // bytes of a call
 	reasonMax = 1 << 10             // bytes of a reason; more is cut off
 	textMax   = 2*callMax + 8       // bytes of any text
-	bodyMax   = 1 << 20             // bytes of a message in one frame
+	bodyMax   = 4 << 20             // bytes of a message in one frame
 	copyMax   = 8 << 10             // bytes of a message that are copied behind their header
 	outMax    = headerLen + textMax // bytes of a frame before its body
 )
