@@ -99,6 +99,7 @@ type Endpoint struct {
 	seg      *segment
 	seat     *seat
 	crowded  bool // this machine has fewer cores than ranks
+	share    int  // ranks for each core, at most
 	procs    int  // threads that this process has for its goroutines
 	patience time.Duration
 	close    sync.Once
@@ -129,6 +130,7 @@ type Endpoint struct {
 	asleep   bool      // and has given the lock away while waiting
 	listens  bool      // to all links, not only to busy ones
 	hasty    int       // waits in which it does not spin for long
+	yields   int       // so far
 	apart    time.Time // when it has last moved to another core
 	mail     mailbox
 	seekers  int  // operations that wait for letters from any rank
@@ -161,6 +163,7 @@ func New(cfg Config) (*Endpoint, error) {
 		local = cfg.Size
 	}
 	e.crowded = local > runtime.NumCPU()
+	e.share = (local + runtime.NumCPU() - 1) / runtime.NumCPU()
 	e.left.L = &e.mu
 	e.register.seat = e.seat
 	for rank := range e.links {

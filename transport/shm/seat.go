@@ -13,7 +13,7 @@ import (
 type seat struct {
 	status atomic.Uint64 // how far it has come, and what it sleeps for
 	bell   atomic.Uint32 // where it sleeps
-	core   atomic.Int32  // 1 + the core on which it last found that it shares it
+	core   atomic.Int32  // 1 + the core on which it was when it last looked
 	_      [lineLen - 16]byte
 
 	pid     atomic.Int64

@@ -22,6 +22,9 @@ const (
 	firstYields = 3
 	shortWaits  = 200
 
+	// yieldsMoving is after how many yields a rank that shares its core looks with how
+	// many.
+	yieldsMoving = 100
 	// apartTime is how soon a rank that has moved to another core may do so again.
 	apartTime = 20 * time.Millisecond
 
@@ -80,6 +83,9 @@ func (e *Endpoint) drive(o *op) {
 		case !w.slept && w.yields(e):
 			if e.spins() {
 				yield()
+				if e.yields++; e.crowded && e.yields%yieldsMoving == 0 {
+					e.moveApart()
+				}
 			} else {
 				e.giveWay()
 			}
@@ -126,26 +132,30 @@ func (w *wait) moved(e *Endpoint) {
 	w.looks, w.yielded, w.since, w.slept = 0, 0, time.Time{}, false
 }
 
-// moveApart takes this rank to another core if it shares its own with one of lower
-// rank that it has to do with, although there are enough. On a busy machine the
-// system may leave them together for long, since they take turns so well.
+// moveApart takes this rank to another core if more ranks share its own than need
+// to. On a busy machine the system may leave them together for long, since they
+// take turns so well.
 func (e *Endpoint) moveApart() {
 	cpu := core()
-	if e.crowded || cpu < 0 {
+	if cpu < 0 {
 		return
 	}
-	e.seat.core.Store(int32(cpu) + 1)
+	here := int32(cpu) + 1
+	e.seat.core.Store(here)
 	now := time.Now()
 	if now.Sub(e.apart) < apartTime {
 		return
 	}
-	for _, l := range e.busy {
-		if l.peer < e.cfg.Rank && l.seat.core.Load() == int32(cpu)+1 {
-			e.apart = now
-			leaveCore(cpu)
-			e.seat.core.Store(0)
-			return
+	before := 0
+	for i := range e.links[:e.cfg.Rank] {
+		if e.links[i].seat.core.Load() == here {
+			before++
 		}
+	}
+	if before >= e.share {
+		e.apart = now
+		leaveCore(cpu)
+		e.seat.core.Store(0)
 	}
 }
 
