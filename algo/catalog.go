@@ -102,6 +102,7 @@ var catalog = []*Algorithm{
 
 	&shiftDirect,
 	&shiftRing,
+	&shiftMesh,
 }
 
 // Catalog returns every algorithm, one collective after another.
