@@ -3,6 +3,7 @@ package shm
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
+	flag.Parse()
+	flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
 	goleak.VerifyTestMain(m)
 }
 
