@@ -134,3 +134,11 @@ func compute(v []float32) {
 		}
 	}
 }
+
+// BenchmarkAlone is what a call costs beside its messages: there are none.
+func BenchmarkAlone(b *testing.B) {
+	var src, dst [1]float64
+	benchmark(b, 1, func(ctx context.Context, c *chorale.Comm) error {
+		return chorale.AllReduce(ctx, c, dst[:], src[:], chorale.Sum)
+	})
+}

@@ -57,7 +57,7 @@ type call struct {
 
 // do makes a collective call: it finds or works out the call, and carries it
 // out.
-func do[T any](ctx context.Context, c *Comm, r request[T], options []Option) error {
+func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) error {
 	name := r.collective.String()
 	if !c.busy.CompareAndSwap(false, true) {
 		return &Error{Call: name, Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
@@ -75,7 +75,7 @@ func do[T any](ctx context.Context, c *Comm, r request[T], options []Option) err
 	r.elem = reflect.TypeFor[T]()
 	r.algorithm, r.schedule = chosen.algorithm, chosen.schedule
 	r.callKey.op, r.custom, r.commutative = r.op.builtin, r.op.Combine != nil, r.op.Commutative
-	call, err := find(c, &r)
+	call, err := find(c, r)
 	if err != nil {
 		return err
 	}

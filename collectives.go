@@ -13,7 +13,7 @@ func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Op
 	if c.rank != root {
 		in = nil
 	}
-	return do(ctx, c, request[T]{callKey: callKey{collective: sched.Bcast, root: root, count: len(buf)}, in: in, out: buf}, options)
+	return do(ctx, c, &request[T]{callKey: callKey{collective: sched.Bcast, root: root, count: len(buf)}, in: in, out: buf}, options)
 }
 
 // Reduce combines the src of all ranks, element by element, into dst of the
@@ -31,7 +31,7 @@ func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], roo
 	} else if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // AllReduce combines the src of all ranks, element by element, into dst of
@@ -47,7 +47,7 @@ func AllReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], 
 	if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // Scatter gives part r of the root's src to dst of rank r. On the root src is
@@ -60,7 +60,7 @@ func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, option
 	} else if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // Gather puts src of rank r into part r of the root's dst. On the root dst is
@@ -73,7 +73,7 @@ func Gather[T any](ctx context.Context, c *Comm, dst, src []T, root int, options
 	} else if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // AllGather puts src of rank r into part r of dst of every rank. Dst is Size
@@ -83,7 +83,7 @@ func AllGather[T any](ctx context.Context, c *Comm, dst, src []T, options ...Opt
 	if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // ReduceScatter combines the src of all ranks, element by element, and gives
@@ -99,7 +99,7 @@ func ReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[
 	if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // AllToAll gives part s of rank r's src to part r of rank s's dst. Both have
@@ -112,7 +112,7 @@ func AllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ...Opti
 	if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // Scan combines the src of ranks 0 to r, element by element, into dst of rank
@@ -127,7 +127,7 @@ func ScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], optio
 	if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // ExScan combines the src of ranks 0 to r-1, element by element, into dst of
@@ -143,7 +143,7 @@ func ExScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], opt
 	if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
 }
 
 // Shift gives src of rank r to dst of rank r+by, counted modulo Size: a circular
@@ -153,12 +153,12 @@ func Shift[T any](ctx context.Context, c *Comm, dst, src []T, by int, options ..
 	if err := c.alike(key, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, request[T]{callKey: key, in: src, out: dst}, options)
+	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
 }
 
 // Barrier returns when all ranks have called it.
 func Barrier(ctx context.Context, c *Comm, options ...Option) error {
-	return do(ctx, c, request[byte]{callKey: callKey{collective: sched.Barrier}}, options)
+	return do(ctx, c, &request[byte]{callKey: callKey{collective: sched.Barrier}}, options)
 }
 
 // alike reports an error unless dst is as long as src.

@@ -26,7 +26,7 @@ func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, r
 	if err != nil {
 		return err
 	}
-	return do(ctx, c, r, options)
+	return do(ctx, c, &r, options)
 }
 
 // GatherV is [Gather] with parts of different lengths: counts has one per rank.
@@ -45,7 +45,7 @@ func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, ro
 	if err != nil {
 		return err
 	}
-	return do(ctx, c, r, options)
+	return do(ctx, c, &r, options)
 }
 
 // AllGatherV is [AllGather] with parts of different lengths: counts has one per
@@ -61,7 +61,7 @@ func AllGatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int,
 	case len(src) != own:
 		return c.skip(r.callKey, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
 	}
-	return do(ctx, c, r, options)
+	return do(ctx, c, &r, options)
 }
 
 // ReduceScatterV is [ReduceScatter] with parts of different lengths: counts has
@@ -82,7 +82,7 @@ func ReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, count
 	case len(dst) != own:
 		return c.skip(r.callKey, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
 	}
-	return do(ctx, c, r, options)
+	return do(ctx, c, &r, options)
 }
 
 // AllToAllV is [AllToAll] with parts of different lengths: part s of src, which
@@ -106,7 +106,7 @@ func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, src
 	case len(dst) != dstLen:
 		return c.skip(r.callKey, "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
 	}
-	return do(ctx, c, r, options)
+	return do(ctx, c, &r, options)
 }
 
 // lengths returns the sum of counts and the rank's own, and marks the key with

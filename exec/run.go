@@ -48,14 +48,17 @@ func (p *Plan) Run(ctx context.Context, ep transport.Endpoint, sig transport.Sig
 }
 
 func (p *Plan) run(ctx context.Context, ep transport.Endpoint, sig transport.Signature, in, out []byte, op Op) error {
-	m := memories{{p.in.Lo, in}, {p.out.Lo, out}, p.scratch}
+	var m memories // set piece by piece: a literal is made elsewhere and copied
+	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
+	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out
+	m[sched.Scratch] = p.scratch
 	if p.shadows && Overlap(in, out) {
 		m[sched.In] = p.shadowOf(in)
 	}
 	for i := range p.steps {
 		st := &p.steps[i]
-		for _, c := range st.copies {
-			m.copy(c, op)
+		for i := range st.copies {
+			m.copy(&st.copies[i], op)
 		}
 		if len(st.sends)+len(st.recvs) == 0 {
 			continue
@@ -85,8 +88,8 @@ func (st *step) lay(m *memories, sig transport.Signature, op Op) {
 	for i, at := range st.sends {
 		st.wire.Sends[i].Data = m.at(at)
 	}
-	for i, at := range st.recvs {
-		r := &st.wire.Recvs[i]
+	for i := range st.recvs {
+		at, r := &st.recvs[i], &st.wire.Recvs[i]
 		r.Into = m.at(at.into)
 		switch at.how {
 		case sched.Left:
@@ -121,7 +124,7 @@ func (m *memories) at(p place) []byte {
 	return b.bytes[p.lo-b.lo : p.hi-b.lo : p.hi-b.lo]
 }
 
-func (m *memories) copy(c move, op Op) {
+func (m *memories) copy(c *move, op Op) {
 	from, to := m.at(c.from), m.at(c.to)
 	switch c.how {
 	case sched.Left:
