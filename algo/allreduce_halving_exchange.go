@@ -55,6 +55,12 @@ var stagesParam = Param{
 		}
 		return tries
 	},
+	among: func(c call) (all []value) {
+		for k := range floorLog(c.p) + 1 {
+			all = append(all, numberOf(k))
+		}
+		return all
+	},
 }
 
 func halvingExchangeCost(p, stages int, n float64) model.Cost {

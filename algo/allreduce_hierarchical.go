@@ -68,4 +68,10 @@ var groupParam = Param{
 	tries: func(p int) []string {
 		return []string{"1", fmt.Sprint((p + 1) / 2), fmt.Sprint(p)}
 	},
+	among: func(c call) (all []value) { // powers of two in a group, or about as many groups
+		for n := 1; n <= c.p; n *= 2 {
+			all = append(all, numberOf(n), numberOf((c.p-1)/n+1))
+		}
+		return all
+	},
 }

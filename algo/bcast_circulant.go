@@ -72,5 +72,6 @@ var blocksParam = Param{
 		}
 		return nil
 	},
-	tries: func(int) []string { return []string{"2", "5", "9"} },
+	tries:  func(int) []string { return []string{"2", "5", "9"} },
+	pieces: func(_ call, k int) value { return numberOf(k) },
 }

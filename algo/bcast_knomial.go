@@ -117,4 +117,13 @@ var radixParam = Param{
 		return nil
 	},
 	tries: func(int) []string { return []string{"2", "3", "8"} },
+	among: func(c call) (all []value) { // a round takes k − 1 messages, so that large ones are seldom best
+		for k := 2; k < c.p; k++ {
+			all = append(all, numberOf(k))
+			if k >= 32 {
+				k = 2*k - 1
+			}
+		}
+		return append(all, numberOf(max(2, c.p)))
+	},
 }

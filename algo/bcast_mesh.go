@@ -112,4 +112,21 @@ var dimsParam = Param{
 		}
 		return tries
 	},
+	// To go round a line costs its length, so no shape starts fewer messages than
+	// that of the prime factors. A tree costs the logarithm, rounded up for each
+	// line, and so one line costs least.
+	among: func(c call) []value { return []value{sizesOf(c.p), sizesOf(primes(c.p)...)} },
+}
+
+// primes returns the prime factors of n, the smallest first, but 1 for 1.
+func primes(n int) (factors []int) {
+	for d := 2; d*d <= n; d++ {
+		for ; n%d == 0; n /= d {
+			factors = append(factors, d)
+		}
+	}
+	if n > 1 || factors == nil {
+		factors = append(factors, n)
+	}
+	return factors
 }

@@ -19,6 +19,8 @@ type Param struct {
 	choose func(c call) value               // where there is no Default
 	check  func(c call, v value) error      // nil if every value that parses will do
 	tries  func(p int) []string             // other values to verify p ranks with; nil means all words of Values
+	among  func(c call) []value             // values that may cost the least; nil means all words of Values
+	pieces func(c call, k int) value        // the value that cuts the vector in k pieces, of which some k is best
 }
 
 // A value is what a parameter is set to.
@@ -179,7 +181,17 @@ var segmentParam = Param{
 		}
 		return nil
 	},
-	tries: func(int) []string { return []string{"500", "334"} }, // 2 pieces, and 3
+	tries:  func(int) []string { return []string{"500", "334"} }, // 2 pieces, and 3
+	pieces: func(c call, k int) value { return bytesOf(c.segmentOf(k)) },
+}
+
+// segmentOf returns the size of a segment where there are to be k, or nearly so:
+// 0 if there is to be one.
+func (c call) segmentOf(k int) int {
+	if k < 2 || c.bytes == 0 {
+		return 0
+	}
+	return (c.bytes-1)/k + 1
 }
 
 // bestSegment is for algorithms where pieces follow each other: one arrives
@@ -189,12 +201,7 @@ func bestSegment(fill func(p int) float64) Param {
 	p := segmentParam
 	p.Default = ""
 	p.Doc += "; if not given, the best if a start-up costs as much as 8K bytes"
-	p.choose = func(c call) value {
-		if k := c.bestPieces(fill(c.p)); k > 1 {
-			return bytesOf((c.bytes-1)/k + 1)
-		}
-		return bytesOf(0)
-	}
+	p.choose = func(c call) value { return bytesOf(c.segmentOf(c.bestPieces(fill(c.p)))) }
 	p.tries = func(int) []string { return []string{"0", "500", "200"} } // 1 piece, 2, and 5
 	return p
 }
