@@ -47,6 +47,10 @@ bcast, reduce, allreduce, scan, exscan and shift, of one rank's part for scatter
 gather, allgather and reduce-scatter, of the part for one rank for alltoall, and
 of each broadcast for matvec. Where an algorithm chooses by bytes, a word has 8.
 
+With --algorithm best it is the one that takes the least time by the formulas of
+chorale list, with the parameters that make it so, for this m, ts, tw, top and
+these ports. The formulas know no network, and operators commute.
+
 The topology is one of
 ` + topologies() + `,
 or a file: a list of links (0 1 on a line), or a graph in
@@ -79,7 +83,7 @@ func addSimulation(cmd *cobra.Command) *simulation {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarP(&s.p, "ranks", "n", "the number of ranks")
-	flags.StringVar(&s.algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list (default: the one that a call would take)")
+	flags.StringVar(&s.algorithm, "algorithm", "", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would take)")
 	flags.IntVar(&s.root, "root", 0, "the root, or the distance of a shift")
 	flags.StringVar(&s.topology, "topology", "", "the network (default full, so that no two messages meet; for matvec the mesh)")
 	flags.StringVar(&s.placement, "placement", "identity", "which processor each rank sits on")
@@ -177,22 +181,17 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 		return errNoRanks
 	}
 	m := int(s.words)
-	if !cmd.Flags().Changed("words") {
+	if !cmd.Flags().Changed("words") && c != sched.Barrier {
 		m = defaultWords
 	}
 	if err := checkWords(m, e.p); err != nil {
 		return err
 	}
-	spec := s.algorithm
-	if spec == "" {
-		choice, err := chorale.Choose(chorale.Query{
-			Collective: c.String(), Ranks: e.p, Bytes: wordBytes * m, Transport: "tcp",
-		})
-		if err != nil {
-			return err
-		}
-		spec, e.chosen = choice.Algorithm, choice.Why
+	spec, why, err := s.choose(c, e.p, m)
+	if err != nil {
+		return err
 	}
+	e.chosen = why
 	bytes := whole(c, e.p, wordBytes*m)
 	played, err := algo.New(c, spec, e.p, s.root, bytes)
 	if err != nil {
@@ -203,6 +202,31 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	}
 	e.formula, err = priced(played, bytes, e.m)
 	return err
+}
+
+// best is what --algorithm says if the formulas are to choose.
+const best = "best"
+
+// choose returns the algorithm to simulate, and why it is that one unless it was
+// asked for by name.
+func (s *simulation) choose(c sched.Collective, p, m int) (spec, why string, err error) {
+	switch s.algorithm {
+	case "":
+		choice, err := chorale.Choose(chorale.Query{
+			Collective: c.String(), Ranks: p, Bytes: wordBytes * m, Transport: "tcp",
+		})
+		return choice.Algorithm, choice.Why, err
+	case best:
+		needs := algo.Needs{AllPort: s.ports.value == "all"}
+		pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), s.model(), needs)
+		return pick.Spec, fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Why), err
+	}
+	return s.algorithm, "", nil
+}
+
+// model is what the network charges.
+func (s *simulation) model() model.Model {
+	return model.Model{Ts: float64(s.ts), Tw: float64(s.tw), Th: float64(s.th), Top: float64(s.top)}
 }
 
 // errNoRanks is for a collective.
@@ -285,7 +309,7 @@ func (s *simulation) network(e *scenario) error {
 	}
 	e.config = sim.Config{
 		Topology:        t,
-		Model:           model.Model{Ts: float64(s.ts), Tw: float64(s.tw), Th: float64(s.th), Top: float64(s.top)},
+		Model:           s.model(),
 		AllPort:         s.ports.value == "all",
 		StoreAndForward: s.switching.value == "store-and-forward",
 		Share:           s.congestion.value == "share",

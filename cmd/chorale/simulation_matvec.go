@@ -30,8 +30,11 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 		return fmt.Errorf("--root with matvec: its roots are the first row and the first column")
 	}
 	spec := s.algorithm
-	if spec == "" {
+	switch spec {
+	case "":
 		spec = "binomial"
+	case best:
+		return fmt.Errorf("--algorithm best with matvec: want one that both bcast and reduce have, such as binomial")
 	}
 	words := int(s.words)
 	if !cmd.Flags().Changed("words") {
