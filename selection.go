@@ -27,43 +27,66 @@ type rule struct {
 //
 // Few steps win while messages are short, few bytes when they are long. Between
 // goroutines, where a message is read from where it lies, whatever goes straight
-// to its destination wins as well. The rules for inproc follow measurements with
-// 2, 4 and 8 ranks on two processors, of November 2026, by
+// to its destination wins as well. The rules for inproc and tcp follow
+// measurements with 2, 4 and 8 ranks on two processors, of November 2026, by
 //
 //	chorale bench OP -n 2,4,8 --transport inproc --algorithm all
+//	chorale bench OP -n 2,4,8 --transport tcp --algorithm all
 //
-// Those for tcp follow the literature, and are still to be measured.
+// Ranks over tcp that are more than 16 are taken to be on several machines, and
+// their rules follow the literature.
 var rules = []rule{
 	{sched.Bcast, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Bcast, 3, 512 << 10, "inproc", "knomial", "readers share a source that is in cache"},
-	{sched.Bcast, 8, 512 << 10, "tcp", "scatter-allgather", "no rank sends the vector twice"},
+	{sched.Bcast, 17, 512 << 10, "tcp", "scatter-allgather", "no rank sends the vector twice"},
 
 	{sched.Reduce, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Reduce, 2, 64 << 10, "", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 0, 0, "tcp", "binomial", "every vector is combined as it comes in"},
+	{sched.Reduce, 17, 64 << 10, "tcp", "reduce-scatter-gather", "all ranks share the combining"},
 
 	{sched.Scatter, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Scatter, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
+	{sched.Scatter, 0, 1 << 10, "tcp", "linear", "every part is sent once"},
+	{sched.Scatter, 17, 0, "tcp", "binomial", "fewest steps"},
 	{sched.Gather, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Gather, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
+	{sched.Gather, 0, 1 << 10, "tcp", "linear", "every part is sent once"},
+	{sched.Gather, 17, 0, "tcp", "binomial", "fewest steps"},
 
 	{sched.AllGather, 0, 0, "", "recursive-doubling", "fewest steps"},
 	{sched.AllGather, 4, 64 << 10, "", "ring", "fewest bytes, between neighbours only"},
+	{sched.AllGather, 0, 0, "shm", "direct", "written once, and read by all"},
+	{sched.AllGather, 65, 0, "shm", "recursive-doubling", "fewest steps and peers"},
+	{sched.AllGather, 65, 64 << 10, "shm", "ring", "fewest bytes and peers"},
 	{sched.AllGather, 0, 0, "inproc", "direct", "every part is read where it lies"},
 	{sched.AllGather, 65, 0, "inproc", "recursive-doubling", "fewest steps and peers"},
 	{sched.AllGather, 65, 64 << 10, "inproc", "ring", "fewest bytes and peers"},
 
 	{sched.ReduceScatter, 0, 0, "", "recursive-doubling", "fewest steps, for any operation"},
 	{sched.ReduceScatter, 0, 0, "", "recursive-halving", "fewest steps and bytes"},
+	{sched.ReduceScatter, 3, 0, "shm", "direct", "fewest waits"},
+	{sched.ReduceScatter, 3, 128 << 10, "shm", "recursive-halving", "fewest bytes"},
+	{sched.ReduceScatter, 65, 0, "shm", "recursive-halving", "fewest steps and peers"},
 	{sched.ReduceScatter, 0, 0, "inproc", "direct", "every part is read where it lies"},
 	{sched.ReduceScatter, 65, 0, "inproc", "recursive-doubling", "fewest steps and peers, for any operation"},
 	{sched.ReduceScatter, 65, 0, "inproc", "recursive-halving", "fewest steps and peers"},
 
 	{sched.AllReduce, 0, 0, "", "recursive-doubling", "fewest steps"},
 	{sched.AllReduce, 4, 16 << 10, "", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+	{sched.AllReduce, 2, 1 << 20, "shm", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+	{sched.AllReduce, 4, 16 << 10, "tcp", "recursive-doubling", "fewest steps"},
+	{sched.AllReduce, 4, 64 << 10, "tcp", "recursive-halving", "fewest bytes, and all ranks share the combining"},
 
 	{sched.AllToAll, 0, 0, "", "pairwise", "fewest bytes"},
-	{sched.AllToAll, 8, 0, "tcp", "bruck", "fewest steps"},
-	{sched.AllToAll, 8, 256, "tcp", "pairwise", "fewest bytes"},
+	{sched.AllToAll, 4, 0, "tcp", "bruck", "fewest steps"},
+	{sched.AllToAll, 4, 0, "tcp", "hypercube", "fewest steps, each with one peer"},
+	{sched.AllToAll, 4, 8 << 10, "tcp", "pairwise", "fewest bytes"},
+	{sched.AllToAll, 17, 256, "tcp", "pairwise", "fewest bytes"},
+	{sched.AllToAll, 3, 0, "shm", "direct", "fewest waits"},
+	{sched.AllToAll, 3, 512 << 10, "shm", "pairwise", "one peer at a time"},
+	{sched.AllToAll, 65, 0, "shm", "bruck", "fewest steps and peers"},
+	{sched.AllToAll, 65, 256, "shm", "pairwise", "one peer at a time"},
 	{sched.AllToAll, 0, 0, "inproc", "direct", "every part is read where it lies"},
 	{sched.AllToAll, 65, 0, "inproc", "pairwise", "one peer at a time"},
 	{sched.AllToAll, 65, 0, "inproc", "bruck", "fewest steps and peers"},
@@ -75,10 +98,10 @@ var rules = []rule{
 	{sched.Shift, 0, 0, "", "direct", "one step"},
 }
 
-// crowded are the rules, after all others, for ranks that are goroutines and
-// outnumber the processors. They do not run at once anyway, so that what counts
+// crowded are the rules, after all others, for ranks of one machine that
+// outnumber its processors. They do not run at once anyway, so that what counts
 // is the work of all together, and how often they have to wait. They were
-// measured as the others, and with 32 and 128 ranks.
+// measured as the others; those for inproc with 32 and 128 ranks as well.
 var crowded = []rule{
 	{sched.Bcast, 3, 0, "inproc", "linear", "fewest waits"},
 	{sched.Bcast, 3, 2 << 10, "inproc", "knomial", "few waits, and readers share a source that is in cache"},
@@ -97,6 +120,26 @@ var crowded = []rule{
 	{sched.AllReduce, 3, 256 << 10, "inproc", "recursive-halving", "fewest bytes"},
 
 	{sched.Barrier, 3, 0, "inproc", "linear", "fewest waits and messages"},
+
+	{sched.Bcast, 3, 0, "shm", "linear", "fewest waits"},
+	{sched.Bcast, 3, 2 << 10, "shm", "binomial", "fewest steps"},
+
+	{sched.Reduce, 3, 0, "shm", "knomial", "few waits"},
+	{sched.Reduce, 8, 0, "shm", "linear", "fewest waits"},
+	{sched.Reduce, 3, 2 << 10, "shm", "knomial", "few waits"},
+	{sched.Reduce, 3, 16 << 10, "shm", "binomial", "what comes in is in cache"},
+	{sched.Reduce, 3, 2 << 20, "shm", "circulant", "pieces that stay in cache"},
+
+	{sched.Scatter, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
+	{sched.Gather, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
+
+	{sched.AllReduce, 3, 0, "shm", "direct", "written once, and read by all"},
+	{sched.AllReduce, 33, 0, "shm", "recursive-doubling", "fewest steps and peers"},
+	{sched.AllReduce, 3, 16 << 10, "shm", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+	{sched.AllReduce, 8, 512 << 10, "shm", "reduce-scatter-allgather", "fewest bytes, one peer at a time"},
+	{sched.AllReduce, 3, 2 << 20, "shm", "ring", "fewest bytes, between neighbours only"},
+
+	{sched.Barrier, 8, 0, "shm", "linear", "fewest waits and messages"},
 }
 
 // A Query is what the choice of an algorithm depends on.
