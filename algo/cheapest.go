@@ -122,7 +122,8 @@ func (q *query) all(needs Needs) (all []candidate, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no algorithm will do: want fewer needs, or %s", names(q.collective))
+		return nil, fmt.Errorf("%s: not for %v words, or not for what the call needs: want others of %s",
+			cmp.Or(strings.Join(needs.Among, "+"), "all"), q.words, names(q.collective))
 	}
 	slices.SortStableFunc(all, candidate.compare)
 	return all, nil
@@ -221,9 +222,12 @@ func leastPieces(most float64, try func(k int) candidate) candidate {
 // where the lines meet.
 func (q *query) why(all []candidate) string {
 	best := all[0]
+	if len(all) == 1 {
+		return fmt.Sprintf("%s: %s", best.spec, short(best.time))
+	}
 	next := slices.IndexFunc(all, func(k candidate) bool { return k.time > best.time*(1+1e-12) })
 	if next < 0 {
-		return fmt.Sprintf("%s: %s, and no algorithm takes longer", best.spec, short(best.time))
+		return fmt.Sprintf("%s: %s, and no other takes longer", best.spec, short(best.time))
 	}
 	other := all[next]
 	words := fmt.Sprintf("%s: %s against %s of %s", best.spec, short(best.time), short(other.time), other.spec)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
@@ -49,7 +48,8 @@ of each broadcast for matvec. Where an algorithm chooses by bytes, a word has 8.
 
 With --algorithm best it is the one that takes the least time by the formulas of
 chorale list, with the parameters that make it so, for this m, ts, tw, top and
-these ports. The formulas know no network, and operators commute.
+these ports: of all, or as in best,among=binomial+scatter-allgather of some. The
+formulas know no network, and operators commute.
 
 The topology is one of
 ` + topologies() + `,
@@ -187,7 +187,7 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	if err := checkWords(m, e.p); err != nil {
 		return err
 	}
-	spec, why, err := s.choose(c, e.p, m)
+	spec, why, err := s.choose(cmd, c, e.p, m)
 	if err != nil {
 		return err
 	}
@@ -202,26 +202,6 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	}
 	e.formula, err = priced(played, bytes, e.m)
 	return err
-}
-
-// best is what --algorithm says if the formulas are to choose.
-const best = "best"
-
-// choose returns the algorithm to simulate, and why it is that one unless it was
-// asked for by name.
-func (s *simulation) choose(c sched.Collective, p, m int) (spec, why string, err error) {
-	switch s.algorithm {
-	case "":
-		choice, err := chorale.Choose(chorale.Query{
-			Collective: c.String(), Ranks: p, Bytes: wordBytes * m, Transport: "tcp",
-		})
-		return choice.Algorithm, choice.Why, err
-	case best:
-		needs := algo.Needs{AllPort: s.ports.value == "all"}
-		pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), s.model(), needs)
-		return pick.Spec, fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Why), err
-	}
-	return s.algorithm, "", nil
 }
 
 // model is what the network charges.

@@ -30,11 +30,11 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 		return fmt.Errorf("--root with matvec: its roots are the first row and the first column")
 	}
 	spec := s.algorithm
-	switch spec {
-	case "":
+	switch {
+	case spec == "":
 		spec = "binomial"
-	case best:
-		return fmt.Errorf("--algorithm best with matvec: want one that both bcast and reduce have, such as binomial")
+	case s.isBest():
+		return fmt.Errorf("--algorithm %s with matvec: want one that both bcast and reduce have, such as binomial", spec)
 	}
 	words := int(s.words)
 	if !cmd.Flags().Changed("words") {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale"
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// best is what --algorithm says if the formulas are to choose, of all algorithms
+// or of those that its parameter names.
+const (
+	best      = "best"
+	bestAmong = best + ",among="
+)
+
+// isBest reports whether the formulas are to choose.
+func (s *simulation) isBest() bool {
+	name, _, _ := strings.Cut(s.algorithm, ",")
+	return name == best
+}
+
+// choose returns the algorithm to simulate, and why it is that one unless it was
+// asked for by name.
+func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (spec, why string, err error) {
+	switch {
+	case s.algorithm == "":
+		choice, err := chorale.Choose(chorale.Query{
+			Collective: c.String(), Ranks: p, Bytes: wordBytes * m, Transport: "tcp",
+		})
+		return choice.Algorithm, choice.Why, err
+	case !s.isBest():
+		return s.algorithm, "", nil
+	}
+	needs := algo.Needs{AllPort: s.ports.value == "all"}
+	if among, ok := strings.CutPrefix(s.algorithm, bestAmong); ok {
+		needs.Among = strings.Split(among, "+")
+	} else if s.algorithm != best {
+		return "", "", fmt.Errorf("--algorithm %s: want %s, or some to choose from, as in %sbinomial+linear", s.algorithm, best, bestAmong)
+	}
+	pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), s.model(), needs)
+	if err != nil {
+		return "", "", err
+	}
+	why = fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Why)
+	if cmd.Name() == "draw" { // a picture says which, and has no room for why
+		fmt.Fprintln(cmd.ErrOrStderr(), "chosen:", why)
+	}
+	return pick.Spec, why, nil
+}
