@@ -127,7 +127,7 @@ func Join(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newComm(endpoint, place.Transport, 0), nil
+	return newComm(endpoint, place.Transport, place.Processors), nil
 }
 
 // Run runs f on n ranks, each a goroutine of this process, and returns when all

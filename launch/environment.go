@@ -18,9 +18,14 @@ const (
 	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
 	envToken     = "CHORALE_TOKEN"     // the job's secret, 32 hexadecimal digits
 	envMemory    = "CHORALE_MEMORY"    // the number of the open file that is the job's memory; set for auto and shm
+
+	// How many processors the ranks share, as the launcher counts them; may be
+	// missing. Ranks must not each count for themselves: they choose algorithms
+	// by it, and must choose alike.
+	envProcessors = "CHORALE_PROCESSORS"
 )
 
-var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory}
+var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory, envProcessors}
 
 // envHost overrides what a rank takes for its host: ranks that give different
 // ones do not share memory. It is for those who want to see what a job does that
@@ -37,6 +42,8 @@ type Place struct {
 	Control   string // the address of the launcher; "" when there is nothing to ask it
 	Token     [16]byte
 	Memory    int // the open file that is the job's memory; 0 when there is none
+
+	Processors int // that the ranks share; 0 if that is unknown
 }
 
 // Environment returns the place in a job that this process's environment
@@ -71,6 +78,9 @@ func placeOf(lookup func(string) (string, bool)) (Place, error) {
 		}
 	default:
 		v.wrong("%s=%s: want auto, inproc, shm or tcp", envTransport, place.Transport)
+	}
+	if _, ok := lookup(envProcessors); ok {
+		place.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")
 	}
 	return place, v.err
 }
@@ -124,6 +134,9 @@ func (p Place) environ() []string {
 		envSize + "=" + strconv.Itoa(p.Size),
 		envTransport + "=" + transport,
 		tokenVariable(p.Token),
+	}
+	if p.Processors > 0 {
+		vars = append(vars, envProcessors+"="+strconv.Itoa(p.Processors))
 	}
 	if p.Transport == "inproc" {
 		return vars

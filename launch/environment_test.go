@@ -20,8 +20,8 @@ var tcpPlace = Place{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control
 func TestAPlaceSurvivesTheEnvironment(t *testing.T) {
 	for _, want := range []Place{
 		tcpPlace,
-		{Launched: true, Transport: "inproc", Size: 7},
-		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}, Memory: 3},
+		{Launched: true, Transport: "inproc", Size: 7, Processors: 2},
+		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}, Memory: 3, Processors: 64},
 		{Launched: true, Transport: "shm", Mixes: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
 	} {
 		env := make(map[string]string)
@@ -52,6 +52,7 @@ func TestAnEnvironmentThatMakesNoSenseIsAnError(t *testing.T) {
 	const unset = "(unset)"
 	for _, test := range []struct{ name, value, want string }{
 		{envSize, "0", "CHORALE_SIZE=0: want a number of ranks, 1 or more"},
+		{envProcessors, "0", "CHORALE_PROCESSORS=0: want a number of processors, 1 or more"},
 		{envSize, "three", "CHORALE_SIZE=three: want a number of ranks, 1 or more"},
 		{envSize, unset, "CHORALE_SIZE is not set, but CHORALE_RANK is: chorale run sets both"},
 		{envRank, "3", "CHORALE_RANK=3: want a rank from 0 to 2"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 
@@ -82,7 +83,7 @@ func (j *job) report(format string, args ...any) {
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	place := Place{Transport: j.cfg.Transport, Size: j.cfg.Size, Token: j.token}
+	place := Place{Transport: j.cfg.Transport, Size: j.cfg.Size, Token: j.token, Processors: runtime.NumCPU()}
 	if place.Transport == "inproc" {
 		p := j.process(program, -1, place)
 		if err := j.start(p, "", false); err != nil {

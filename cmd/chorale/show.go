@@ -27,7 +27,7 @@ func newShow() *cobra.Command {
 		Short: "Show a schedule, step by step",
 		Long: `Show the schedule of a collective among P ranks, or one that a file holds. If no
 algorithm is named, it is the one that a call of so many bytes would take, on
-this machine if --transport is inproc.
+this machine if --transport is inproc or shm.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
 0↔1 is one each way. The second says what moves and where it lands. A range of
@@ -72,8 +72,11 @@ With --format json:
 		why := ""
 		if algorithm == "" {
 			q := chorale.Query{Collective: c.String(), Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
-			if q.Transport == "inproc" {
+			switch q.Transport {
+			case "inproc":
 				q.Processors = runtime.GOMAXPROCS(0)
+			case "shm":
+				q.Processors = runtime.NumCPU()
 			}
 			choice, err := chorale.Choose(q)
 			if err != nil {
