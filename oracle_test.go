@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"runtime"
 	"sync"
 	"testing"
 	"unsafe"
@@ -16,6 +17,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
+	"github.com/chorale-go/chorale/transport/shm"
 	"github.com/chorale-go/chorale/transport/tcp"
 )
 
@@ -34,7 +36,7 @@ func TestTheSameAnswerEverywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 33).Draw(t, "p")
 		outside := rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "ranks outside")
-		network := rapid.SampledFrom([]string{"inproc", "inproc", "tcp"}).Draw(t, "transport")
+		network := rapid.SampledFrom(append([]string{"inproc"}, networks...)).Draw(t, "transport")
 		drawn := make([]drawnCall, calls)
 		for i := range drawn {
 			drawn[i] = drawCall(t, size)
@@ -66,7 +68,12 @@ func TestTheSameAnswerEverywhere(t *testing.T) {
 }
 
 // networks are the transports that can join ranks within this process.
-var networks = []string{"inproc", "tcp"}
+var networks = func() []string {
+	if runtime.GOOS != "linux" {
+		return []string{"inproc", "tcp"}
+	}
+	return []string{"inproc", "tcp", "shm"}
+}()
 
 // onEachNetwork runs f on p ranks, over one transport after the other.
 func onEachNetwork(t *testing.T, p int, f chorale.Func) {
@@ -82,13 +89,22 @@ func onNetwork(t interface {
 }, network string, p int, f chorale.Func) {
 	t.Helper()
 	ends := make([]transport.Endpoint, p)
-	if network == "inproc" {
+	switch network {
+	case "inproc":
 		job := inproc.New(p)
 		for rank := range ends {
 			ends[rank] = job.Endpoint(rank)
 		}
-	} else {
+	case "tcp":
 		loop, err := tcp.Loopback(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank := range ends {
+			ends[rank] = loop[rank]
+		}
+	case "shm":
+		loop, err := shm.Loopback(p)
 		if err != nil {
 			t.Fatal(err)
 		}
