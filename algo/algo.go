@@ -1,8 +1,8 @@
 // Package algo holds the algorithms: for each collective, the ways to do it
 // that the literature knows.
 //
-// [New] makes a schedule from an algorithm's name and parameters, and [Catalog]
-// lists what there is. Each algorithm has a file of its own, which says what
+// [New] makes a schedule from an algorithm's name and parameters, [Catalog] lists
+// what there is, and [Cheapest] chooses by cost. Each algorithm has a file of its own, which says what
 // the idea is, what it costs, when to prefer it, and where it comes from. Costs
 // are written in α, the start-up time of a message, β, the time per word, and
 // γ, the time per word combined; n is the words of the whole vector, p the

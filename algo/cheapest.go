@@ -69,12 +69,12 @@ type query struct {
 	model      model.Model
 }
 
-// A candidate is an algorithm with parameters. Nobody asks for one whose time is
-// infinite.
+// A candidate is an algorithm with parameters. One that does not suit the call
+// has an infinite time.
 type candidate struct {
-	name, spec string
-	cost       model.Cost
-	time       float64
+	spec string
+	cost model.Cost
+	time float64
 }
 
 // never is worse than every other candidate.
@@ -117,7 +117,6 @@ func (q *query) all(needs Needs) (all []candidate, err error) {
 		c := q.call
 		c.values = make(map[string]value)
 		if best := q.best(a, c, a.Name, a.Params); best.time < never.time {
-			best.name = a.Name
 			all = append(all, best)
 		}
 	}

@@ -36,8 +36,9 @@ viewer of Chrome's Trace Event Format: a track per rank and per link, and an
 arrow for each message.
 
 With --format json; what is unknown is null: the formula of a file, the bisection
-width of a graph from a file, a ratio to 0:
-{"collective":…,"algorithm":…,"p":…,"root":…,"topology":…,"network":{
+width of a graph from a file, a ratio to 0, why an algorithm was chosen that was
+asked for by name:
+{"collective":…,"algorithm":…,"chosen":…,"p":…,"root":…,"topology":…,"network":{
 "processors":…,"switches":…,"links":…,"diameter":…,"bisection":…,"ports":…},
 "placement":…,"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,
 "congestion":…,"memoryBandwidth":…,"sync":…,"m":…,
@@ -55,6 +56,7 @@ width of a graph from a file, a ratio to 0:
 		Example: `  chorale sim bcast -n 8 --topology hypercube
   chorale sim bcast -n 8 --topology linear --algorithm binomial,order=ascending
   chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
+  chorale sim bcast -n 64 -m 64K --ts 50 --algorithm best
   chorale sim matvec -n 16
   chorale sim mine.txt --topology net.dot
   chorale sim allgather -n 8 --algorithm ring --format trace > ring.json`,

@@ -11,6 +11,7 @@ import (
 type simulated struct {
 	Collective      string         `json:"collective"`
 	Algorithm       string         `json:"algorithm"`
+	Chosen          *string        `json:"chosen"`
 	P               int            `json:"p"`
 	Root            int            `json:"root"`
 	Topology        string         `json:"topology"`
@@ -143,6 +144,9 @@ func newSimulated(e *scenario, r *sim.Result, detailed bool) simulated {
 	if e.formula != nil {
 		y := e.against(r, e.formula.cost)
 		s.Formula, s.FormulaText, s.Ratio = number(y.time), &e.formula.text, number(y.ratio)
+	}
+	if e.chosen != "" {
+		s.Chosen = &e.chosen
 	}
 	for i, step := range r.PerStep {
 		s.PerStep = append(s.PerStep, simStep{step.Messages, step.Words, step.Start, step.End, step.LinksInUse, step.MaxLinkLoad})
