@@ -13,7 +13,7 @@ const (
 	// its own, which is a few times what a message takes. Then it lets other
 	// processes have the core in between, until yieldTime. Then it sleeps.
 	spinTime  = 5 * time.Microsecond
-	yieldTime = 60 * time.Microsecond
+	yieldTime = 300 * time.Microsecond
 
 	spinLinks  = 8 // links that are worth asking one after the other
 	spinRounds = 4 // between two looks at the clock
