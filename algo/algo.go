@@ -2,13 +2,13 @@
 // that the literature knows.
 //
 // [New] makes a schedule from an algorithm's name and parameters, [Catalog] lists
-// what there is, and [Cheapest] chooses by cost. Each algorithm has a file of its own, which says what
-// the idea is, what it costs, when to prefer it, and where it comes from. Costs
-// are written in α, the start-up time of a message, β, the time per word, and
-// γ, the time per word combined; n is the words of the whole vector, p the
-// number of ranks, and lg the logarithm to base 2. They assume one port: a rank
-// sends one message and receives one at a time. Only what is restricted to all
-// ports assumes that a rank uses all its links at once.
+// what there is, and [Cheapest] chooses by cost. Each algorithm has a file of its
+// own, which says what the idea is, what it costs, when to prefer it, and where
+// it comes from. Costs are written in α, the start-up time of a message, β, the
+// time per word, and γ, the time per word combined; n is the words of the whole
+// vector, p the number of ranks, and lg the logarithm to base 2. They assume one
+// port: a rank sends one message and receives one at a time. Only what is
+// restricted to all ports assumes that a rank uses all its links at once.
 //
 // A rank's program is made from its number, p, the root and the parameters
 // alone, in time and memory that follow from its own steps.
