@@ -27,6 +27,7 @@ type receiver struct {
 
 	blocked bool // the message at in[lo] waits until somebody expects it
 	heard   bool // something has come since this was last looked at
+	fresh   bool // something has come since this rank last sent
 	drops   bool // messages that nobody expects are thrown away
 }
 
@@ -62,7 +63,7 @@ func (l *link) receive() {
 			return
 		}
 		l.e.moved++
-		l.heard = true
+		l.heard, l.fresh = true, true
 		switch {
 		case !direct:
 			l.hi += n

@@ -27,15 +27,17 @@ func (s *sender) pending() bool {
 }
 
 // push begins to write what is queued. It looks first whether the peer has
-// something to say: a rank that only sends would never learn that nobody reads.
+// something to say if it has said nothing since the last time: a rank that only
+// sends would never learn that nobody reads.
 func (l *link) push() {
 	if l.err == nil && l.phase == up {
 		if !l.pending() {
 			return
 		}
-		if len(l.posted) == 0 {
+		if len(l.posted) == 0 && !l.fresh {
 			l.receive()
 		}
+		l.fresh = false
 	}
 	l.fate()
 	if l.e.err == nil {
