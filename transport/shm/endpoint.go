@@ -19,9 +19,10 @@
 // the box. Both work at the same time on different boxes, which are few enough to
 // stay in cache. A message to several ranks is in boxes once, and read by all.
 //
-// A rank whose boxes are all held by ranks that do not read lends what is left
-// of a message: the receiver reads it in the sender's memory (process_vm_readv),
-// if the system lets it, and else asks for it. Some boxes are for such messages
+// A long message to one rank is lent if every rank has a core, and so is what is
+// left of one when all boxes are held by ranks that do not read: the receiver
+// reads it in the sender's memory (process_vm_readv), if the system lets it, and
+// else asks for it. Some boxes are for such messages
 // alone, so that nobody who receives is held up by somebody who does not.
 //
 // The text of a call does not travel: a frame has a hash of it, and the text is

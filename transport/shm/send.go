@@ -170,16 +170,18 @@ func (o *op) advance(run []sending) bool {
 }
 
 // lendMin is from where on a message to one rank is lent, to be copied once, by
-// the kernel, instead of twice. Measured in November 2026 with 2, 4 and 8 ranks on
-// two cores (go test -bench Exchange ./transport/shm): 64 KiB take half the time
-// in boxes, 1 MiB takes the same either way, and 4 MiB between 8 ranks take a third
-// of the time when they are lent. To several ranks, boxes are as fast or faster.
-const lendMin = 2 << 20
+// the kernel, instead of twice, if every rank has a core. Where ranks share
+// cores, boxes are faster at every size: a rank fills many while it has the core,
+// and the kernel's copy keeps both ranks waiting. Measured in November 2026 on two
+// cores, by chorale bench -n 2,4,8 --transport shm: at 1 MiB two ranks gain up to
+// a third by lending (allgather 162 → 109 µs), and at 4 MiB eight lose up to half
+// (scatter 3.8 → 6.8 ms). To several ranks, boxes are as fast or faster.
+const lendMin = 512 << 10
 
 // isLong reports whether the message is better lent, if its receiver can read this
 // process's memory as this one can read the receiver's.
 func (m *sending) isLong() bool {
-	return !m.begun && len(m.data) >= lendMin && m.link.seat.stage() == joined && m.link.reaches()
+	return !m.begun && len(m.data) >= lendMin && !m.link.e.crowded && m.link.seat.stage() == joined && m.link.reaches()
 }
 
 // window is how many boxes of a message its receiver is behind at most, so that
