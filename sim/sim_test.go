@@ -90,6 +90,7 @@ func BenchmarkMessages(b *testing.B) {
 		{sched.AllReduce, "recursive-doubling", 1 << 16, "hypercube"},
 		{sched.AllToAll, "pairwise", 1 << 10, "full"},
 		{sched.AllGather, "ring", 1 << 10, "full"},
+		{sched.AllToAll, "ecube", 1 << 10, "hypercube"},
 		{sched.AllGather, "direct", 1 << 10, "full"},
 		{sched.AllToAll, "pairwise", 1 << 10, "ring"},
 	} {
