@@ -191,7 +191,7 @@ func (a *attached) heard(err error) error {
 func (a *attached) Close() error {
 	a.closing.Do(func() {
 		if a.near != nil && a.near.Denied() {
-			_ = a.launcher.say(message{Denied: true}) // for whoever wants to know
+			_ = a.launcher.say(message{Denied: true}) // only chorale run -v tells it; a launcher that is gone ends this process anyway
 		}
 		a.launcher.leave(a.Rank())
 		a.closed = a.Part.Close()
