@@ -51,11 +51,11 @@ type loan struct {
 // A recv is a receive of an op.
 type recv struct {
 	*transport.Recv
-	op    *op
-	got   int    // bytes that have landed
-	whole []byte // what has come of a message whose pieces are no whole elements
-	held  bool   // not in turn yet
-	done  bool
+	op   *op
+	got  int    // bytes that have landed
+	part []byte // of an element that goes on in the next piece
+	held bool   // not in turn yet
+	done bool
 }
 
 var (

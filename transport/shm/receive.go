@@ -116,8 +116,8 @@ func (l *link) land(r *recv, s *slot, k kind) bool {
 func (r *recv) land(p []byte) {
 	if r.Combine == nil {
 		copy(r.Into, p)
-	} else if len(p) > 0 {
-		r.Combine(r.Into, r.Held, p)
+	} else {
+		r.combine(0, p)
 	}
 }
 
@@ -160,22 +160,42 @@ func (f flow) put(offset int, p []byte) {
 		f.keep.got += copy(f.keep.data[offset:], p)
 		return
 	}
-	r := f.recv
-	n := len(p)
-	switch elem := max(r.Elem, 1); {
-	case r.Combine == nil:
+	f.recv.put(offset, p)
+}
+
+// put copies or combines the next bytes of a message.
+func (r *recv) put(offset int, p []byte) {
+	r.got += len(p)
+	if r.Combine == nil {
 		copy(r.Into[offset:], p)
-	case len(r.whole) == 0 && (n%elem == 0 || offset+n == len(r.Into)):
-		r.Combine(r.Into[offset:offset+n:offset+n], r.Held[offset:offset+n:offset+n], p)
-	default:
-		// An element goes on in the next piece.
-		if r.whole = append(r.whole, p...); offset+n == len(r.Into) {
-			at := len(r.Into) - len(r.whole)
-			r.Combine(r.Into[at:], r.Held[at:], r.whole)
-			r.whole = nil
-		}
+		return
 	}
-	r.got += n
+	unit := max(r.Elem, 1)
+	if n := len(r.part); n > 0 {
+		n = min(unit-n, len(p))
+		r.part = append(r.part, p[:n]...)
+		offset, p = offset+n, p[n:]
+		if len(r.part) < unit && r.got < len(r.Into) {
+			return
+		}
+		r.combine(offset-len(r.part), r.part)
+		r.part = r.part[:0]
+	}
+	if n := len(p) % unit; n > 0 && r.got < len(r.Into) { // an element goes on in the next piece
+		if r.part == nil {
+			r.part = make([]byte, 0, unit)
+		}
+		r.part = append(r.part, p[len(p)-n:]...)
+		p = p[:len(p)-n]
+	}
+	r.combine(offset, p)
+}
+
+// combine combines whole elements.
+func (r *recv) combine(offset int, p []byte) {
+	if end := offset + len(p); len(p) > 0 {
+		r.Combine(r.Into[offset:end:end], r.Held[offset:end:end], p)
+	}
 }
 
 // ended reports whether all of the message is here, and sees to whoever waits.
@@ -320,7 +340,7 @@ func (f flow) room() (into []byte, got *int) {
 }
 
 // bulkLen is how much is read at a time of what is combined.
-const bulkLen = 64 << 10
+const bulkLen = 128 << 10
 
 func (e *Endpoint) bulkOf(n int) []byte {
 	if cap(e.bulk) < n {

@@ -148,6 +148,12 @@ func admit() {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
 }
 
+// collapse moves this process's memory there to huge pages. Where the kernel
+// cannot do that, or has none, all stays as it is.
+func collapse(address, n uintptr) {
+	syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
+}
+
 const (
 	readShort = 64 << 10  // bytes that are read without telling the Go scheduler
 	readMost  = 512 << 10 // bytes that are read at a time

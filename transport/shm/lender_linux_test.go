@@ -1,0 +1,76 @@
+package shm
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// inHugePages returns how many KiB of the mapping in which p lies are in huge
+// pages.
+func inHugePages(t *testing.T, p []byte) int {
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skipf("this system does not say what lies in huge pages: %v", err)
+	}
+	at := uintptr(unsafe.Pointer(&p[0]))
+	here := false
+	for line := range strings.Lines(string(smaps)) {
+		var from, to uintptr
+		var kib int
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			here = from <= at && at < to
+		}
+		if n, _ := fmt.Sscanf(line, "AnonHugePages: %d kB", &kib); n == 1 && here {
+			return kib
+		}
+	}
+	t.Skip("this system does not say what lies in huge pages")
+	return 0
+}
+
+func TestMemoryThatIsLentAgainAndAgainLiesInHugePages(t *testing.T) {
+	const size = 4 * regionLen
+	mapped, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mapped)
+	at := int(uintptr(unsafe.Pointer(&mapped[0])))
+	data := mapped[roundUp(at, regionLen)-at:][:2*regionLen]
+	fill := func() { copy(data, bytes.Repeat([]byte("lent"), len(data)/4)) }
+	if fill(); unix.Madvise(data, unix.MADV_COLLAPSE) != nil {
+		t.Skip("this kernel moves no memory to huge pages on request, or has none free")
+	}
+	if err := unix.Madvise(data, unix.MADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	fill()
+	want := bytes.Clone(data)
+	before := inHugePages(t, data)
+
+	ends := job(t, 2)
+	into := make([]byte, len(data))
+	sent := make(chan error)
+	for range lendsFirst {
+		go func() { sent <- send(ends[0], sig, 1, data) }()
+		if err := receive(context.Background(), ends[1], sig, 0, into); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(data, want) || !bytes.Equal(into, want) {
+			t.Fatal("another message arrived")
+		}
+	}
+	if after := inHugePages(t, data); after != before+len(data)>>10 {
+		t.Errorf("%d KiB lie in huge pages, %d before: want %d more", after, before, len(data)>>10)
+	}
+}
