@@ -184,11 +184,12 @@ func (o *op) advance(run []sending) bool {
 // November 2026 on two cores, by chorale bench -n 2,4 --transport shm, in µs,
 // boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, bcast of 64 KiB
 // 5.5 and 10.8, scatter of 1 MiB 92 and 68; by four, of 64 KiB 13 and 21, and of
-// 1 MiB 280 and 155.
+// 1 MiB 280 and 155. Where cores are far from each other, loans gain earlier: their
+// bytes cross once.
 const (
 	lendBusy    = 64 << 10 // by a rank that receives in the same step
 	lendIdle    = 512 << 10
-	lendCrowded = 1 << 20
+	lendCrowded = 128 << 10
 )
 
 // isLong reports whether the message, or several that go together, are better
