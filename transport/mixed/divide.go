@@ -60,10 +60,10 @@ func (e *Endpoint) divide(step transport.Step) (near, far transport.Step, late [
 			n++
 		}
 		if n > 0 {
-			near.Sends = append(near.Sends, transport.Send{To: to[:n], Data: s.Data})
+			near.Sends = append(near.Sends, transport.Send{To: to[:n], Data: s.Data, Combined: s.Combined})
 		}
 		if n < len(to) {
-			far.Sends = append(far.Sends, transport.Send{To: to[n:], Data: s.Data})
+			far.Sends = append(far.Sends, transport.Send{To: to[n:], Data: s.Data, Combined: s.Combined})
 		}
 	}
 	for i := range step.Recvs {

@@ -19,7 +19,7 @@
 // the box. Both work at the same time on different boxes, which are few enough to
 // stay in cache. A message to several ranks is in boxes once, and read by all.
 //
-// A long message is lent, and so is what is left of one to one rank when all boxes
+// A long message to one rank is lent, and so is what is left of one when all boxes
 // are held by ranks that do not read: the receiver reads it in the sender's memory
 // (process_vm_readv), if the system lets it, and else asks for it. Some boxes are
 // for such messages alone, so that nobody who receives is held up by somebody who

@@ -38,6 +38,8 @@ type sending struct {
 	begun bool
 	group int       // so many of an op's sendings, from this one on, go together
 	stuck time.Time // since when they cannot
+
+	combined bool // by the receiver
 }
 
 // A loan is a message, or the rest of one, that the receiver reads in the
@@ -107,7 +109,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 			if l.room() && len(o.sends) == 0 {
 				l.line(o, s.Data)
 			} else {
-				o.sends = append(o.sends, sending{link: l, data: s.Data})
+				o.sends = append(o.sends, sending{link: l, data: s.Data, combined: s.Combined})
 				e.watchOver(l)
 			}
 			if l.err != nil {
@@ -234,6 +236,9 @@ func (e *Endpoint) leave(o *op) {
 	}
 	o.reset()
 	e.spare = append(e.spare, o)
+	if e.lender.due != nil {
+		e.lender.move(e)
+	}
 	if !e.driven && len(e.ops) > 0 {
 		for _, next := range e.ops {
 			if !next.over {

@@ -35,7 +35,7 @@ func inHugePages(t *testing.T, p []byte) int {
 	return 0
 }
 
-func TestMemoryThatIsLentAgainAndAgainLiesInHugePages(t *testing.T) {
+func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
 	const size = 4 * regionLen
 	mapped, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestMemoryThatIsLentAgainAndAgainLiesInHugePages(t *testing.T) {
 	ends := job(t, 2)
 	into := make([]byte, len(data))
 	sent := make(chan error)
-	for range lendsFirst {
+	for inHugePages(t, data) < before+len(data)>>10 {
 		go func() { sent <- send(ends[0], sig, 1, data) }()
 		if err := receive(context.Background(), ends[1], sig, 0, into); err != nil {
 			t.Fatal(err)
@@ -69,8 +69,5 @@ func TestMemoryThatIsLentAgainAndAgainLiesInHugePages(t *testing.T) {
 		if !bytes.Equal(data, want) || !bytes.Equal(into, want) {
 			t.Fatal("another message arrived")
 		}
-	}
-	if after := inHugePages(t, data); after != before+len(data)>>10 {
-		t.Errorf("%d KiB lie in huge pages, %d before: want %d more", after, before, len(data)>>10)
 	}
 }

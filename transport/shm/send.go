@@ -42,7 +42,7 @@ func (o *op) list(s *transport.Send) {
 	for _, to := range s.To {
 		l := &o.e.links[to]
 		together = together && !holds(o.sends[first:], l)
-		o.sends = append(o.sends, sending{link: l, data: s.Data})
+		o.sends = append(o.sends, sending{link: l, data: s.Data, combined: s.Combined})
 		o.e.watchOver(l)
 		if l.err != nil {
 			o.e.partings = true
@@ -70,16 +70,7 @@ func (m *sending) boxed(o *op, b, n int) {
 	o.e.filled(b, l)
 }
 
-// lend writes the frames that offer the receivers what is left of a message.
-func (o *op) lend(run []sending) {
-	o.e.lender.lend(run[0].data)
-	for i := range run {
-		run[i].lend(o)
-	}
-	o.e.moved = true
-}
-
-// lend does that for one of them.
+// lend writes the frame that offers what is left of a message.
 func (m *sending) lend(o *op) {
 	l := m.link
 	s := l.blank()
@@ -154,8 +145,9 @@ func (o *op) advance(run []sending) bool {
 				return false
 			}
 			b = o.e.freeBox(false)
-			if o.isLong(run) || b == noBox && len(run) == 1 && m.link.took(m.link.tail) {
-				o.lend(run)
+			if len(run) == 1 && (m.isLong(o) || b == noBox && m.link.took(m.link.tail)) {
+				m.lend(o)
+				o.e.moved = true
 				return true
 			}
 		}
@@ -180,40 +172,36 @@ func (o *op) advance(run []sending) bool {
 // From where on a message is lent, to be copied once, by the kernel, instead of
 // twice. In between, boxes are faster: while the sender fills one, the receiver
 // reads another. That gains nothing for a rank that both sends and receives. Where
-// ranks share cores, the kernel's copy keeps both of them waiting. Measured in
-// November 2026 on two cores, by chorale bench -n 2,4 --transport shm, in µs,
-// boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, bcast of 64 KiB
-// 5.5 and 10.8, scatter of 1 MiB 92 and 68; by four, of 64 KiB 13 and 21, and of
-// 1 MiB 280 and 155. Where cores are far from each other, loans gain earlier: their
-// bytes cross once.
+// ranks share cores, only what lies in huge pages is lent, for the kernel's copy
+// keeps both of them waiting, and nothing that can be combined straight out of a
+// box. Measured in November 2026 on two cores, by chorale bench
+// -n 2,4 --transport shm, in µs, boxes and loans: allgather of 64 KiB by two ranks
+// 10 and 6.2, bcast of 64 KiB 5.5 and 10.8, scatter of 1 MiB 92 and 68; by four, of
+// 64 KiB 13 and 21, and of 1 MiB 280 and 155. Where cores are far from each other,
+// loans gain earlier: their bytes cross once. What goes to several ranks is in
+// boxes once for all.
 const (
 	lendBusy    = 64 << 10 // by a rank that receives in the same step
 	lendIdle    = 512 << 10
 	lendCrowded = 128 << 10
 )
 
-// isLong reports whether the message, or several that go together, are better
-// lent, if the receivers can read this process's memory as this one can read
-// theirs.
-func (o *op) isLong(run []sending) bool {
+// isLong reports whether the message is better lent, if its receiver can read this
+// process's memory as this one can read the receiver's.
+func (m *sending) isLong(o *op) bool {
 	least := lendIdle
-	switch m := &run[0]; {
-	case m.begun:
+	switch {
+	case m.begun, o.e.crowded && m.combined:
 		return false
 	case o.e.crowded:
 		least = lendCrowded
 	case len(o.recvs) > 0:
 		least = lendBusy
 	}
-	if len(run[0].data) < least {
+	if len(m.data) < least || m.link.seat.stage() != joined || !m.link.reaches() {
 		return false
 	}
-	for i := range run {
-		if l := run[i].link; l.seat.stage() != joined || !l.reaches() {
-			return false
-		}
-	}
-	return true
+	return o.e.lender.send(m.data) || !o.e.crowded
 }
 
 // pieceLen is how much of a message goes into a box where every rank has a core:

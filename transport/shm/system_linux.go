@@ -149,9 +149,11 @@ func admit() {
 }
 
 // collapse moves this process's memory there to huge pages. Where the kernel
-// cannot do that, or has none, all stays as it is.
-func collapse(address, n uintptr) {
-	syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
+// cannot do that, or has none, all stays as it is. It returns false if it may be
+// worth another try: somebody reads the memory just now.
+func collapse(address, n uintptr) bool {
+	_, _, errno := syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
+	return errno != unix.EAGAIN && errno != unix.EBUSY
 }
 
 const (
