@@ -181,11 +181,18 @@ func (a *attached) Peek(ctx context.Context, from int, stamp transport.Stamp, wa
 
 // heard tells the launcher on whose account something failed, if it did.
 func (a *attached) heard(err error) error {
-	var peer *transport.PeerError
-	if err != nil && errors.As(err, &peer) {
-		a.launcher.blame(peer.Peer)
+	if err != nil {
+		a.blame(err)
 	}
 	return err
+}
+
+// blame is apart from heard, which allocates nothing so.
+func (a *attached) blame(err error) {
+	var peer *transport.PeerError
+	if errors.As(err, &peer) {
+		a.launcher.blame(peer.Peer)
+	}
 }
 
 func (a *attached) Close() error {
