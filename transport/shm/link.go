@@ -125,6 +125,10 @@ func (l *link) next() (*slot, kind) {
 	if s == nil && c != nil {
 		s, k = l.nextInLane() // it may have come before the cast
 	}
+	for c == nil && s != nil && !l.precedes(s, k) {
+		l.castHead++ // its slot is written anew, so that what it held was for others
+		c = l.nextCast()
+	}
 	switch {
 	case s != nil && (c == nil || l.precedes(s, k)):
 		return s, k
