@@ -58,13 +58,14 @@ func (l *link) room() bool {
 	return l.tail-l.free <= l.mask
 }
 
-// took reports whether the peer has taken a frame.
+// took reports whether the peer has taken a frame. That it has not is true of the
+// last few frames only: numbers begin anew, and a box may name one of long ago.
 func (l *link) took(number uint32) bool {
-	if !before(l.free, number) {
+	if number-l.free-1 >= l.tail-l.free {
 		return true
 	}
 	l.free = l.out.taken.Load()
-	return !before(l.free, number)
+	return number-l.free-1 >= l.tail-l.free
 }
 
 // blank returns the slot of the next frame, for which there is room.
