@@ -34,6 +34,7 @@ type sender struct {
 	heard uint64 // casts known to be taken
 
 	asked []uint32 // of those, the ones that no loan has answered
+	loans int      // messages that are lent: no more than the peer can ask for
 }
 
 // A receiver is the half of a link that reads.
