@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
 )
 
 // partlyAside has rank 0 put aside the beginning of a message of rank 1, the rest
@@ -45,5 +48,20 @@ func TestAMessageThatIsHereIsNotLostWithItsSender(t *testing.T) {
 	into := make([]byte, len(message))
 	if err := receive(context.Background(), ends[0], sig, 1, into); err != nil || !bytes.Equal(into, message) {
 		t.Errorf("another message arrived, or %v", err)
+	}
+}
+
+func TestAMessageBehindOneThatIsHandedOverIsNotForgotten(t *testing.T) {
+	ends, message := partlyAside(t)
+	if err := send(ends[1], sig, 0, []byte("second")); err != nil {
+		t.Fatal(err)
+	}
+	ends[0].patience = time.Hour // else it looks at all frames again
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	first, second := make([]byte, len(message)), make([]byte, 6)
+	err := ends[0].Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 1, Into: first}, {From: 1, Into: second}}})
+	if err != nil || !bytes.Equal(first, message) || string(second) != "second" {
+		t.Errorf("other messages arrived, the second as %q, or %v", second, err)
 	}
 }
