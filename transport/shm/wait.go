@@ -282,11 +282,11 @@ func (e *Endpoint) sleep(o *op, d time.Duration) {
 		return
 	}
 	// Who brings something from here on sees that this rank sleeps; what was
-	// there before, this sees.
+	// there before, this sees. While it gives way, others may come to wait for more.
 	e.moved = false
 	e.advance()
 	e.lookAround(o)
-	if !e.moved && !o.over {
+	if !e.moved && !o.over && awake|e.purpose() == word {
 		e.asleep = true
 		e.unlock()
 		futexWait(bellOf(e.seat), bell, d)
