@@ -28,8 +28,9 @@ const (
 	// apartTime is how soon a rank that has moved to another core may do so again.
 	apartTime = 20 * time.Millisecond
 
-	looksApart  = 64 // looks at the lanes between two at everything else
-	yieldsApart = 8  // yields between two looks at the clock
+	looksApart  = 64                      // looks at the lanes between two at everything else,
+	ticksApart  = looksApart * looksApart // and at the clock of a rank that never sleeps
+	yieldsApart = 8                       // yields between two looks at the clock
 
 	// patience is how long a rank waits before it says in which call it is, and
 	// looks what others say; and listens to ranks of which it expects nothing.
@@ -78,6 +79,9 @@ func (e *Endpoint) drive(o *op) {
 		switch {
 		case round%looksApart == 0:
 			e.lookAround(o)
+			if round%ticksApart == 0 && !o.over {
+				e.inspect(&w, time.Now())
+			}
 		case e.moved:
 		case !w.slept && w.looks < w.limit && e.spins():
 		case !w.slept && w.yields(e):
@@ -177,6 +181,18 @@ func (w *wait) yields(e *Endpoint) bool {
 // doze sleeps, and examines when it is time.
 func (e *Endpoint) doze(o *op, w *wait) {
 	now := time.Now()
+	e.inspect(w, now)
+	if o.over {
+		return
+	}
+	e.sleep(o, w.tick.Sub(now))
+	if e.moved {
+		w.moved(e)
+	}
+}
+
+// inspect examines when it is time.
+func (e *Endpoint) inspect(w *wait, now time.Time) {
 	switch {
 	case w.tick.IsZero():
 		w.tick = now.Add(e.patience)
@@ -184,13 +200,6 @@ func (e *Endpoint) doze(o *op, w *wait) {
 		w.tick = now.Add(max(checkTime, e.patience))
 		e.listens = true
 		e.examine()
-		if o.over {
-			return
-		}
-	}
-	e.sleep(o, w.tick.Sub(now))
-	if e.moved {
-		w.moved(e)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestARankSleepsForWhatHasBeenAskedForWhileItGaveWay(t *testing.T) {
 	first := make(chan error, 1)
 	go func() { first <- receive(context.Background(), e, sig, 1, nil) }()
 
-	e.entering.Add(1) // so that it gives way whenever it may
+	e.entering.Add(1)                                               // so that it gives way whenever it may
 	says := func() bool { return e.seat.status.Load()&asleep != 0 } // that it sleeps
 	for woken := true; ; {
 		e.mu.Lock()
@@ -62,4 +62,37 @@ func TestARankSleepsForWhatHasBeenAskedForWhileItGaveWay(t *testing.T) {
 	}
 	send(ends[1], sig, 0, nil)
 	<-first
+}
+
+// Ranks 1 and 2 send without end, each when the other's last byte is taken. Rank 3
+// is gone.
+func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
+	ends := job(t, 4)
+	const endless = 1 << 25
+	into := make([]byte, endless)
+	sent := make([]uint64, len(ends))
+	send := func(from int) {
+		l := &ends[from].links[0]
+		s := l.blank()
+		k := more
+		if sent[from] == 0 {
+			k = boxed
+			s.context, s.sequence, s.call = sig.Context, sig.Sequence, uint64(hashOf(sig.Call))
+		}
+		s.size = 1
+		*s.parcel() = parcel{total: endless, offset: sent[from], number: 1}
+		sent[from]++
+		l.write(s, k)
+	}
+	step := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 3}}}
+	for from := 1; from <= 2; from++ {
+		next := func(_, _, _ []byte) { send(3 - from) }
+		step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: into, Held: into, Combine: next})
+	}
+	send(1)
+	ends[3].seg.own.Close() // as when its process ends
+	ends[3].seg.own = nil
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	checkPeer(t, ends[0].Exchange(ctx, step), 3, transport.ErrLost, "its process has ended")
 }
