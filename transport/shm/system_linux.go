@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -135,6 +136,8 @@ func leaveCore(cpu int) {
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
 		return
 	}
+	runtime.LockOSThread() // both calls are about the same thread
+	defer runtime.UnlockOSThread()
 	others := all
 	others.Clear(cpu)
 	if unix.SchedSetaffinity(0, &others) == nil {

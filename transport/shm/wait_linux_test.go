@@ -2,11 +2,15 @@ package shm
 
 import (
 	"context"
+	"os"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"golang.org/x/sys/unix"
 )
 
 // Rank 0 waits for rank 1. Just before it sleeps, which its status says already, it
@@ -95,4 +99,35 @@ func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	checkPeer(t, ends[0].Exchange(ctx, step), 3, transport.ErrLost, "its process has ended")
+}
+
+// A goroutine may change its thread wherever it is interrupted, as by a collection.
+func TestAThreadThatHasLeftItsCoreMayComeBack(t *testing.T) {
+	var want unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &want); err != nil || want.Count() < 2 {
+		t.Skip("this process may run on one core only")
+	}
+	var moves sync.WaitGroup
+	moves.Go(func() {
+		for range 20_000 {
+			leaveCore(core())
+		}
+	})
+	moves.Go(func() {
+		for range 300 {
+			runtime.GC()
+		}
+	})
+	moves.Wait()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, thread := range threads {
+		id, _ := strconv.Atoi(thread.Name())
+		var got unix.CPUSet
+		if err := unix.SchedGetaffinity(id, &got); err == nil && got != want {
+			t.Errorf("thread %d may run on %d cores, want %d", id, got.Count(), want.Count())
+		}
+	}
 }
