@@ -171,15 +171,15 @@ const (
 	beyond
 )
 
-// reaches tries it, once.
+// reaches tries it, once, as soon as the peer has said how.
 func (l *link) reaches() bool {
 	if l.reach == unknown {
-		l.reach = beyond
 		var b [8]byte
 		word := l.seat.word.Load()
 		if l.e.cfg.Apart || word == 0 {
 			return false
 		}
+		l.reach = beyond
 		err := readPeer(int(l.seat.pid.Load()), b[:], uintptr(l.seat.address.Load()))
 		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == word {
 			l.reach = within

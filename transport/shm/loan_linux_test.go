@@ -39,3 +39,14 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 		return err
 	})
 }
+
+func TestARankThatIsJustJoiningIsNotOutOfReach(t *testing.T) {
+	ends := job(t, 2)
+	l := &ends[0].links[1]
+	word := l.seat.word.Swap(0) // as before New has written it
+	l.reaches()
+	l.seat.word.Store(word)
+	if !l.reaches() && !ends[0].denied {
+		t.Error("rank 0 never tries whether it can read the memory of rank 1")
+	}
+}
