@@ -170,12 +170,15 @@ func readPeer(pid int, into []byte, address uintptr) error {
 		local := unix.Iovec{Base: &into[0]}
 		local.SetLen(min(len(into), readMost))
 		remote := unix.RemoteIovec{Base: address, Len: min(len(into), readMost)}
-		call := syscall.Syscall6
-		if remote.Len <= readShort {
-			call = syscall.RawSyscall6
+		var n uintptr
+		var errno syscall.Errno
+		if remote.Len <= readShort { // only in a direct call do the pointers keep what they point to
+			n, _, errno = syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+				uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		} else {
+			n, _, errno = syscall.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+				uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
 		}
-		n, _, errno := call(unix.SYS_PROCESS_VM_READV, uintptr(pid),
-			uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
 		switch {
 		case errno == unix.EINTR:
 			continue
