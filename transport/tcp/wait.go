@@ -91,7 +91,7 @@ func (e *Endpoint) drive(o *op) {
 		}
 		e.settle()
 	}
-	e.watching = e.watching[:0]
+	e.unwatch()
 }
 
 // move writes and reads what there is.
@@ -182,7 +182,8 @@ func (e *Endpoint) arm() {
 	if e.listens || e.seekers > 0 {
 		from = e.links
 	}
-	e.watching, e.full = e.watching[:0], false
+	e.unwatch()
+	e.full = false
 	for _, l := range from {
 		if l == nil {
 			continue
@@ -192,6 +193,15 @@ func (e *Endpoint) arm() {
 			e.full = e.full || l.want&writable != 0
 		}
 	}
+}
+
+// unwatch forgets what the driver has waited for: who wants that of a link from here
+// on has to wake it.
+func (e *Endpoint) unwatch() {
+	for _, l := range e.watching {
+		l.want = 0
+	}
+	e.watching = e.watching[:0]
 }
 
 // wants returns what the link waits for.
