@@ -113,6 +113,9 @@ func (l *link) nextCast() *slot {
 		switch {
 		case number <= l.castHead:
 			return nil
+		case (number-l.castHead-1)%castDepth != 0: // another slot's
+			l.nonsense()
+			return nil
 		case number > l.castHead+1:
 			l.castHead = number - castDepth
 		case to>>l.e.cfg.Rank&1 != 0:

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"math"
 	"sync/atomic"
 	"unsafe"
 )
@@ -48,6 +49,10 @@ type parcel struct {
 	box     uint32 // of the sender
 	number  uint32 // of the frame that the message began with, or of the letter
 }
+
+// totalMost is more than the memory of any machine has bytes: a total beyond it is
+// no message's.
+const totalMost = min(math.MaxInt, 1<<47)
 
 func (s *slot) parcel() *parcel { return (*parcel)(unsafe.Pointer(&s.body)) }
 

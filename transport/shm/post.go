@@ -285,6 +285,10 @@ func (l *link) credit(n int) {
 // no sense.
 func (l *link) openLetter(s *slot, k kind) bool {
 	p := s.parcel()
+	if (k == offer || k == offerBoxed || k == taken) && p.total > totalMost {
+		l.nonsense()
+		return false
+	}
 	switch k {
 	case post, postBoxed, offer, offerBoxed:
 		return l.openEnvelope(s, k)

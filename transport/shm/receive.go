@@ -49,6 +49,10 @@ func (l *link) hear() {
 // which holds the peer back. But it must not hold back letters, nor messages of
 // other contexts: if somebody waits for those, it is put aside.
 func (l *link) open(s *slot, k kind) bool {
+	if !l.sane(s, k) {
+		l.nonsense()
+		return false
+	}
 	r := l.expects(s.context)
 	switch {
 	case r == nil:
@@ -73,6 +77,17 @@ func (l *link) open(s *slot, k kind) bool {
 	}
 	l.blocked = true
 	return false
+}
+
+// sane reports whether a frame that begins a message can be one.
+func (l *link) sane(s *slot, k kind) bool {
+	switch k {
+	case data:
+		return s.size <= inlineMax
+	case cast:
+		return s.size <= castMost && s != l.in.slot(l.head&l.mask)
+	}
+	return s.parcel().total <= totalMost
 }
 
 // total returns how long the whole message is that a frame begins.
@@ -349,7 +364,10 @@ func (e *Endpoint) bulkOf(n int) []byte {
 	return e.bulk[:n]
 }
 
-// nonsense ends the link because what the peer has written makes no sense.
+// nonsense ends the link because what the peer has written makes no sense, and
+// this endpoint's part with it: who waits for what comes after that would wait for
+// ever.
 func (l *link) nonsense() {
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: fmt.Sprintf("its lane to rank %d carries what no rank writes", l.e.cfg.Rank)})
+	l.e.fail(l.err)
 }

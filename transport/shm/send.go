@@ -281,7 +281,12 @@ func (d *loan) repaid(o *op) bool {
 // asksFor reports whether the receiver, which has taken a frame that offers
 // something, wants it brought.
 func (l *link) asksFor(number uint32) bool {
-	for n := l.out.wants.Load(); l.held != n; l.held++ {
+	n := l.out.wants.Load()
+	if n-l.held > wantsMost {
+		l.nonsense()
+		return false
+	}
+	for ; l.held != n; l.held++ {
 		l.asked = append(l.asked, l.out.want[l.held%wantsMost].Load())
 	}
 	for i, n := range l.asked {
