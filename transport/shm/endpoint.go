@@ -210,6 +210,9 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if step.Signature.Context == 0 {
 		e.last = step.Signature
 	}
+	if e.quick(ctx, &step) {
+		return e.err
+	}
 	o := e.begin(ctx)
 	defer e.leave(o)
 	e.start(o, &step)
