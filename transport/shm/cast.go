@@ -1,8 +1,8 @@
 package shm
 
 import (
-	"encoding/binary"
 	"math/bits"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -31,10 +31,14 @@ func castSlot(slots unsafe.Pointer, number uint64) *slot {
 	return (*slot)(unsafe.Add(slots, number%castDepth*lineLen))
 }
 
-// The body of a cast begins with its readers and its number.
+// The body of a cast begins with its readers and its number. Ranks that are not
+// among them read these two words too, and while another cast is written there:
+// they are sure of both if the slot's turn is the same before and after. Only
+// atomic reads stay between those two on every processor, and only atomic writes
+// behind the one that takes the turn back.
 
-func (s *slot) readers() uint64 { return binary.NativeEndian.Uint64(s.body[:]) }
-func (s *slot) number() uint64  { return binary.NativeEndian.Uint64(s.body[8:]) }
+func (s *slot) readers() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&s.body[0])) }
+func (s *slot) number() *atomic.Uint64  { return (*atomic.Uint64)(unsafe.Pointer(&s.body[8])) }
 func (s *slot) castBytes() []byte {
 	return s.body[16 : 16+min(s.size, castMost) : 16+min(s.size, castMost)]
 }
@@ -59,8 +63,8 @@ func (e *Endpoint) cast(v label, s *transport.Send) bool {
 	retract(&slot.turn)
 	slot.size = uint32(len(s.Data))
 	slot.label(v, 0)
-	binary.NativeEndian.PutUint64(slot.body[:], to)
-	binary.NativeEndian.PutUint64(slot.body[8:], c.tail+1)
+	write(slot.readers(), to)
+	write(slot.number(), c.tail+1)
 	copy(slot.body[16:], s.Data)
 	c.to[c.tail%castDepth] = to
 	c.tail++
@@ -102,7 +106,7 @@ func (l *link) nextCast() *slot {
 		if t == 0 {
 			return nil
 		}
-		number, to := s.number(), s.readers()
+		number, to := s.number().Load(), s.readers().Load()
 		if s.turn.Load() != t {
 			continue // it is being written
 		}

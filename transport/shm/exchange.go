@@ -204,7 +204,8 @@ func (o *op) needs(l *link) bool {
 	for i := range o.recvs {
 		if r := &o.recvs[i]; !r.done && r.From == l.peer {
 			s, _ := l.next()
-			return s == nil
+			m := l.firstAside(o.sig.Context)
+			return s == nil && (m == nil || !m.whole)
 		}
 	}
 	return false

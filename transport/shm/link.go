@@ -34,6 +34,7 @@ type sender struct {
 	heard uint64 // casts known to be taken
 
 	asked []uint32 // of those, the ones that no loan has answered
+	loans int      // messages that are lent: no more than the peer can ask for
 }
 
 // A receiver is the half of a link that reads.
@@ -61,13 +62,14 @@ func (l *link) roomFor(n uint32) bool {
 	return l.tail-l.free+n-1 <= l.mask
 }
 
-// took reports whether the peer has taken a frame.
+// took reports whether the peer has taken a frame. That it has not is true of the
+// last few frames only: numbers begin anew, and a box may name one of long ago.
 func (l *link) took(number uint32) bool {
-	if !before(l.free, number) {
+	if number-l.free-1 >= l.tail-l.free {
 		return true
 	}
 	l.free = l.out.taken.Load()
-	return !before(l.free, number)
+	return number-l.free-1 >= l.tail-l.free
 }
 
 // blank returns the slot of the next frame, for which there is room.
@@ -127,6 +129,10 @@ func (l *link) next() (*slot, kind) {
 	c := l.nextCast()
 	if s == nil && c != nil {
 		s, k = l.nextInLane() // it may have come before the cast
+	}
+	for c == nil && s != nil && !l.precedes(s, k) {
+		l.castHead++ // its slot is written anew, so that what it held was for others
+		c = l.nextCast()
 	}
 	switch {
 	case s != nil && (c == nil || l.precedes(s, k)):

@@ -116,6 +116,7 @@ func (l *link) handOver() bool {
 		}
 		l.aside = slices.Delete(l.aside, i, i+1)
 		l.unpost(r)
+		l.blocked = false // the frame at the head may be next
 		l.e.moved = true
 		r.complete()
 		return true

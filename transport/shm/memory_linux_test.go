@@ -53,6 +53,9 @@ func TestWhatLiesInTheMemoryHasRoom(t *testing.T) {
 	if n := unsafe.Sizeof(parcel{}); n > inlineMax {
 		t.Errorf("a parcel takes %d bytes of %d", n, inlineMax)
 	}
+	if at := unsafe.Offsetof(slot{}.body); at%8 != 0 {
+		t.Errorf("the words of a cast lie at byte %d of its slot, want a multiple of 8", at)
+	}
 }
 
 func TestTheMemoryOfAJobIsBounded(t *testing.T) {

@@ -14,3 +14,6 @@ func publish(word *atomic.Uint32, value uint32) {
 
 // retract takes a word back before what it stands for is written anew.
 func retract(word *atomic.Uint32) { publish(word, 0) }
+
+// write stores a word after what was stored before.
+func write(word *atomic.Uint64, value uint64) { *(*uint64)(unsafe.Pointer(word)) = value }

@@ -9,3 +9,6 @@ func publish(word *atomic.Uint32, value uint32) { word.Store(value) }
 
 // retract takes a word back before what it stands for is written anew.
 func retract(word *atomic.Uint32) { word.Swap(0) }
+
+// write stores a word after what was stored before.
+func write(word *atomic.Uint64, value uint64) { word.Store(value) }

@@ -93,6 +93,7 @@ func (m *sending) lend(o *op) {
 		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))),
 	}
 	l.write(s, k)
+	l.loans++
 	o.loans = append(o.loans, loan{sending: *m, number: l.tail})
 }
 
@@ -115,7 +116,9 @@ func (o *op) send() {
 		kept := o.loans[:0]
 		for i := range o.loans {
 			d := &o.loans[i]
-			if !d.repaid(o) {
+			if d.repaid(o) {
+				d.link.loans--
+			} else {
 				kept = append(kept, *d)
 			}
 		}
@@ -152,7 +155,7 @@ func (o *op) advance(run []sending) bool {
 				return false
 			}
 			b = o.e.freeBox(false)
-			if len(run) == 1 && (m.isLong(o) || b == noBox && m.link.took(m.link.tail)) {
+			if len(run) == 1 && m.link.loans < wantsMost && (m.isLong(o) || b == noBox && m.link.took(m.link.tail)) {
 				m.lend(o)
 				o.e.moved = true
 				return true

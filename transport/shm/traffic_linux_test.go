@@ -18,6 +18,7 @@ func hold(e *Endpoint) {
 	e.lock()
 	defer e.mu.Unlock()
 	nobody := &link{e: e}
+	nobody.tail = 1
 	nobody.out = e.seg.lane(e.cfg.Rank, e.cfg.Rank)
 	for i := range e.boxes[:len(e.boxes)-boxesKept] {
 		e.boxes[i].readers = []reader{{nobody, 1}}
