@@ -33,3 +33,22 @@ func TestTheContractIsKeptWhereNoRankReadsAnothersMemory(t *testing.T) {
 func TestLettersAreCarried(t *testing.T) {
 	transporttest.RunMail(t, start(Config{}))
 }
+
+func TestAMemberKeepsItsContract(t *testing.T) {
+	transporttest.RunMember(t, start(Config{}))
+}
+
+// Whatever does not fit into a slot is lent here.
+func TestTheContractIsKeptWithoutBoxes(t *testing.T) {
+	for name, cfg := range map[string]Config{"read": {}, "asked for": {Apart: true}} {
+		t.Run(name, func(t *testing.T) {
+			transporttest.Run(t, func(t *testing.T, n int) []transport.Endpoint {
+				ends := start(cfg)(t, n)
+				for _, e := range ends {
+					hold(e.(*Endpoint))
+				}
+				return ends
+			})
+		})
+	}
+}

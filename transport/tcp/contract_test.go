@@ -29,3 +29,7 @@ func TestTheContractIsKept(t *testing.T) {
 func TestPumpsKeepTheContractToo(t *testing.T) {
 	transporttest.Run(t, start(newPumps))
 }
+
+func TestAMemberKeepsItsContract(t *testing.T) {
+	transporttest.RunMember(t, start(newPoller))
+}

@@ -1,0 +1,437 @@
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A member is an endpoint as a job wants it that is more than one call: it can
+// be asked what lies unread, and be told what nobody needs any more. A short
+// message to one needs no receiver.
+type member interface {
+	transport.Endpoint
+	transport.Mailer
+	Release(context uint32)
+	Unread() error
+}
+
+var memberClaims = []claim{
+	{"TheSteadyStateAllocatesNothing", testNoAllocations},
+	{"ARankThatGivesUpInTheMiddleOfAMessageSaysWhy", testReason},
+	{"MessagesPutAsideKeepTheirOrder", testAsideOrder},
+	{"AMessagePutAsideIsComparedWithItsReceive", testAsideCompared},
+	{"ALeftOverOfAnEarlierCallIsAMismatch", testLeftOver},
+	{"CallNumbersMayWrapAround", testWrapAround},
+	{"ARankThatLeavesWithAMessageUnreadIsTold", testUnread},
+	{"AContextThatIsReleasedLeavesNothing", testRelease},
+	{"TwoStepsOfOneContextAtATimeAreAnError", testTwoSteps},
+	{"ACombineThatPanicsFailsTheEndpoint", testPanic},
+	{"ManyContextsThatEndBetweenExchangesLeaveNoTrace", testContextsLeft},
+	{"AMessageThatNobodyExpectsHoldsUpNoLetter", testLetterOvertakes},
+	{"ALetterWhosePostIsCancelledIsWithdrawn", testCancelledPost},
+	{"ARankThatIsLostFailsWhoWaitsForIt", testLost},
+	{"WhoWaitsForALetterLearnsThatARankIsLost", testLostLetter},
+}
+
+// RunMember tests that the endpoints that start makes do what the members of a
+// job are asked for beyond [Run] and [RunMail].
+func RunMember(t *testing.T, start Start) { runAll(t, start, memberClaims) }
+
+// checkReason tests that err says of a peer what became of it, and holds a text.
+func checkReason(t *testing.T, err error, peer int, what error, text string) {
+	t.Helper()
+	checkPeer(t, err, peer, what)
+	if err != nil && !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, which does not say %q", err, text)
+	}
+}
+
+func testNoAllocations(t *testing.T, start Start) {
+	const rounds = 200
+	for _, size := range []int{8, 100_000} {
+		exchange := func(ctx context.Context, e transport.Endpoint) func() {
+			peer := 1 - e.Rank()
+			step := transport.Step{
+				Signature: sig,
+				Sends:     []transport.Send{{To: []int{peer}, Data: make([]byte, size)}},
+				Recvs: []transport.Recv{{
+					From: peer, Into: make([]byte, size), Held: make([]byte, size), Elem: 8,
+					Combine: func(into, held, incoming []byte) { copy(into, incoming) },
+				}},
+			}
+			return func() {
+				if err := e.Exchange(ctx, step); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
+			if n := testing.AllocsPerRun(rounds, exchange(ctx, e)); n >= 1 {
+				return fmt.Errorf("an exchange of %d bytes makes %v allocations", size, n)
+			}
+			return nil
+		}, func(ctx context.Context, e transport.Endpoint) error {
+			other := exchange(ctx, e)
+			for range rounds + 1 {
+				other()
+			}
+			return nil
+		})
+	}
+}
+
+// A message cut off in the middle of a frame would leave no room for the reason.
+func testReason(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	ctx, cancel := context.WithCancelCause(j.ctx)
+	large := make([]byte, 64<<20)
+	errs := j.all(func(_ context.Context, e transport.Endpoint) error {
+		return e.Exchange(ctx, transport.Step{
+			Signature: sig,
+			Sends:     []transport.Send{{To: []int{1}, Data: large}},
+			Recvs:     []transport.Recv{{From: 1, Into: make([]byte, 1)}},
+		})
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		if err := send(ctx, e, sig, 0, make([]byte, 1)); err != nil { // they are connected then
+			return err
+		}
+		cancel(errors.New("enough"))
+		return recv(ctx, e, sig, 0, make([]byte, len(large)))
+	})
+	if !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("got %v, want %v", errs[0], context.Canceled)
+	}
+	checkReason(t, errs[1], 0, transport.ErrAborted, "enough")
+}
+
+// aside has rank 0 send messages of one context and then, when they lie before
+// rank 1, one of another, which that takes first. Sent is what came of the step
+// with the messages.
+func aside(t *testing.T, start Start, messages ...string) (j *job, sent <-chan error) {
+	t.Helper()
+	j = open(t, start, 2)
+	step := transport.Step{Signature: sig}
+	for _, m := range messages {
+		step.Sends = append(step.Sends, transport.Send{To: []int{1}, Data: []byte(m)})
+	}
+	done := make(chan error, 1)
+	go func() { done <- j.ends[0].Exchange(j.ctx, step) }()
+	j.until(func() bool { return j.ends[1].(member).Unread() != nil })
+	other := sig
+	other.Context++
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		return send(ctx, e, other, 1, nil)
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		return recv(ctx, e, other, 0, nil)
+	})
+	return j, done
+}
+
+func testAsideOrder(t *testing.T, start Start) {
+	j, sent := aside(t, start, "do", "re", "mi")
+	for _, want := range []string{"do", "re"} {
+		into := make([]byte, 2)
+		if err := recv(j.ctx, j.ends[1], sig, 0, into); err != nil || string(into) != want {
+			t.Errorf("got %q, %v, want %q", into, err, want)
+		}
+	}
+	// One message put aside is left; the next comes from where the others came.
+	if err := errors.Join(<-sent, send(j.ctx, j.ends[0], sig, 1, []byte("fa"))); err != nil {
+		t.Fatal(err)
+	}
+	held, into, want := []byte("sol la"), make([]byte, 6), make([]byte, 6)
+	mix(want[:4], held[:4], []byte("mifa"))
+	err := j.ends[1].Exchange(j.ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
+		{From: 0, Into: into[:2], Held: held[:2], Combine: mix, Elem: 1},
+		{From: 0, Into: into[2:4], Held: held[2:4], Combine: mix, Elem: 1, InTurn: true},
+	}})
+	if err != nil || !bytes.Equal(into, want) {
+		t.Errorf("got %q, %v, want %q", into, err, want)
+	}
+}
+
+func testAsideCompared(t *testing.T, start Start) {
+	another := sig
+	another.Call = "another"
+	j, _ := aside(t, start, "do")
+	err := recv(j.ctx, j.ends[1], another, 0, make([]byte, 2))
+	checkMismatch(t, err, transport.MismatchError{Rank: 1, Peer: 0, Mine: another, Theirs: sig})
+	j, _ = aside(t, start, "do")
+	err = recv(j.ctx, j.ends[1], sig, 0, make([]byte, 3))
+	var size *transport.SizeError
+	if want := (transport.SizeError{Peer: 0, Got: 2, Want: 3}); !errors.As(err, &size) || *size != want {
+		t.Errorf("got %v, want %v", err, &want)
+	}
+}
+
+func checkMismatch(t *testing.T, err error, want transport.MismatchError) {
+	t.Helper()
+	var got *transport.MismatchError
+	if !errors.As(err, &got) || *got != want {
+		t.Errorf("got %v, want %v", err, &want)
+	}
+}
+
+// turns are calls of which the second is later.
+var turns = [][2]uint32{{1, 3}, {0, 1}, {1<<32 - 1, 0}, {1<<32 - 5, 7}, {1<<31 - 1, 1 << 31}}
+
+func testLeftOver(t *testing.T, start Start) {
+	for _, numbers := range turns {
+		j := open(t, start, 2)
+		early, late := sig, sig
+		early.Sequence, late.Sequence = numbers[0], numbers[1]
+		if err := send(j.ctx, j.ends[0], early, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		// Rank 1 expects nothing from rank 0 in the later call, only to be rid
+		// of a message that rank 0 never takes.
+		var err error
+		for err == nil {
+			err = send(j.ctx, j.ends[1], late, 0, make([]byte, 1<<20))
+		}
+		checkMismatch(t, err, transport.MismatchError{Rank: 1, Peer: 0, Mine: late, Theirs: early})
+		// The other end is told the same story.
+		err = nil
+		for err == nil {
+			err = recv(j.ctx, j.ends[0], early, 1, nil)
+		}
+		checkMismatch(t, err, transport.MismatchError{Rank: 0, Peer: 1, Mine: early, Theirs: late})
+	}
+}
+
+// testWrapAround has rank 1 find a message of a later call while it is rid of one
+// of the earlier.
+func testWrapAround(t *testing.T, start Start) {
+	for _, numbers := range turns {
+		early, late := sig, sig
+		early.Sequence, late.Sequence = numbers[0], numbers[1]
+		large := make([]byte, 1<<20)
+		open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
+			return errors.Join(send(ctx, e, late, 1, nil), recv(ctx, e, early, 1, large))
+		}, func(ctx context.Context, e transport.Endpoint) error {
+			return errors.Join(send(ctx, e, early, 0, large), recv(ctx, e, late, 0, nil))
+		})
+	}
+}
+
+func testUnread(t *testing.T, start Start) {
+	mine, theirs := transport.Signature{Sequence: 1, Call: "mine"}, transport.Signature{Sequence: 2, Call: "theirs"}
+	j := open(t, start, 2)
+	j.each(func(ctx context.Context, e transport.Endpoint) error {
+		return errors.Join(swap(ctx, e, mine, 1-e.Rank()), e.(member).Unread())
+	})
+	if err := send(j.ctx, j.ends[1], theirs, 0, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	e := j.ends[0].(member)
+	j.until(func() bool { return e.Unread() != nil })
+	want := transport.UnreadError{Rank: 0, Peer: 1, Mine: mine, Theirs: theirs}
+	if got := new(transport.UnreadError); !errors.As(e.Unread(), &got) || *got != want {
+		t.Errorf("got %v, want %v", got, &want)
+	}
+	e.Close()
+	if err := e.Unread(); err != nil {
+		t.Errorf("after Close: got %v", err)
+	}
+	checkReason(t, swap(j.ctx, j.ends[1], theirs, 0), 0, transport.ErrLeft, `its last call was call 1, "mine"`)
+}
+
+func testRelease(t *testing.T, start Start) {
+	j, _ := aside(t, start, "do", "re")
+	e := j.ends[1].(member)
+	e.Release(sig.Context + 1) // another
+	var unread *transport.UnreadError
+	if err := e.Unread(); !errors.As(err, &unread) || unread.Theirs != sig {
+		t.Errorf("got %v, want two messages unread", err)
+	}
+	e.Release(sig.Context)
+	if err := e.Unread(); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
+
+func testTwoSteps(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	errs := make(chan error, 2)
+	for range cap(errs) {
+		go func() { errs <- swap(j.ctx, j.ends[0], sig, 1) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err == nil || err.Error() != "two steps of one context at a time" {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func testPanic(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	j.all(func(ctx context.Context, e transport.Endpoint) error {
+		return send(ctx, e, sig, 1, make([]byte, 1)) // it may not know yet
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		into := make([]byte, 1)
+		return e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
+			{From: 0, Into: into, Held: into, Elem: 1, Combine: func(_, _, _ []byte) { panic("no such sum") }},
+		}})
+	})
+	if err := swap(j.ctx, j.ends[1], sig, 0); err == nil || err.Error() != "a Combine panicked" {
+		t.Errorf("got %v", err)
+	}
+	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, "panicked")
+}
+
+// counted is a context that counts those who are to be told of its end.
+type counted struct {
+	context.Context
+	watchers *atomic.Int32
+}
+
+func (c counted) AfterFunc(f func()) func() bool {
+	c.watchers.Add(1)
+	stop := context.AfterFunc(c.Context, f)
+	return func() bool {
+		stopped := stop()
+		if stopped {
+			c.watchers.Add(-1)
+		}
+		return stopped
+	}
+}
+
+func testContextsLeft(t *testing.T, start Start) {
+	open(t, start, 2).each(func(ctx context.Context, e transport.Endpoint) error {
+		var watchers atomic.Int32
+		for range 100 {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel() // not before the next exchange
+			if err := swap(counted{ctx, &watchers}, e, sig, 1-e.Rank()); err != nil {
+				return err
+			}
+		}
+		if n := watchers.Load(); n > 20 {
+			return fmt.Errorf("%d contexts are watched", n)
+		}
+		return nil
+	})
+}
+
+func testLetterOvertakes(t *testing.T, start Start) {
+	for _, size := range []int{0, 8, 20 << 20} {
+		for _, from := range []int{0, transport.Any} {
+			t.Run(fmt.Sprintf("bytes=%d/from=%d", size, from), func(t *testing.T) {
+				message := letter(3, size)
+				lies := make(chan struct{})
+				j := open(t, start, 2)
+				j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+					sent := make(chan error, 1)
+					go func() { sent <- send(ctx, e, sig, 1, message) }()
+					<-lies
+					return errors.Join(post(ctx, e, 1, stamp, letter(1, 100)), post(ctx, e, 1, stamp, letter(2, 1<<20)), <-sent)
+				}, func(ctx context.Context, e transport.Endpoint) error {
+					j.until(func() bool { return e.(member).Unread() != nil })
+					close(lies)
+					err := errors.Join(take(ctx, e, from, stamp, letter(1, 100)), take(ctx, e, from, stamp, letter(2, 1<<20)))
+					into := make([]byte, size)
+					err = errors.Join(err, recv(ctx, e, sig, 0, into))
+					if err == nil && !bytes.Equal(into, message) {
+						err = errors.New("the message is not what was sent")
+					}
+					return err
+				})
+			})
+		}
+	}
+}
+
+func testCancelledPost(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	ctx, cancel := context.WithCancel(j.ctx)
+	posted := make(chan error, 1)
+	go func() { posted <- post(ctx, j.ends[0], 1, stamp, letter(1, 1<<20)) }()
+	peek := func(wait bool) int {
+		env, _, err := j.ends[1].(transport.Mailer).Peek(j.ctx, 0, stamp, wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return env.Size
+	}
+	if size := peek(true); size != 1<<20 {
+		t.Fatalf("a letter of %d bytes came, want 1 MiB", size)
+	}
+	cancel()
+	if err := <-posted; !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want %v", err, context.Canceled)
+	}
+	if err := post(j.ctx, j.ends[0], 1, stamp, letter(2, 100)); err != nil {
+		t.Fatal(err)
+	}
+	j.until(func() bool {
+		j.ends[1].(member).Unread() // it looks what has come
+		return peek(false) == 100
+	})
+	if err := take(j.ctx, j.ends[1], 0, stamp, letter(2, 100)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tell has a rank told that another is lost. It skips the test where nobody can
+// be.
+func tell(t *testing.T, e transport.Endpoint, rank int, reason string) {
+	l, ok := e.(interface{ Lost(rank int, reason string) })
+	if !ok {
+		t.Skip("no rank of such a job is lost alone")
+	}
+	l.Lost(rank, reason)
+}
+
+func testLost(t *testing.T, start Start) {
+	j := open(t, start, 3)
+	waiting := make(chan error, 1)
+	go func() { waiting <- recv(j.ctx, j.ends[0], sig, 1, nil) }()
+	tell(t, j.ends[0], 2, "not of interest")
+	tell(t, j.ends[0], 1, "killed by signal 9")
+	checkReason(t, <-waiting, 1, transport.ErrLost, "killed by signal 9")
+
+	tell(t, j.ends[2], 1, "killed by signal 9")
+	checkReason(t, send(j.ctx, j.ends[2], sig, 1, nil), 1, transport.ErrLost, "killed by signal 9")
+	for _, rank := range []int{-1, 2, 3} {
+		tell(t, j.ends[2], rank, "no such rank") // harms nobody
+	}
+}
+
+func testLostLetter(t *testing.T, start Start) {
+	for name, wait := range map[string]part{
+		"from":     func(ctx context.Context, e transport.Endpoint) error { return take(ctx, e, 2, stamp, nil) },
+		"from any": func(ctx context.Context, e transport.Endpoint) error { return take(ctx, e, transport.Any, stamp, nil) },
+		"to": func(ctx context.Context, e transport.Endpoint) error {
+			return post(ctx, e, 2, stamp, make([]byte, 1<<20))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := open(t, start, 3)
+			ended := make(chan error, 1)
+			go func() { ended <- wait(j.ctx, j.ends[0]) }()
+			time.Sleep(moment)
+			tell(t, j.ends[0], 2, "it was killed")
+			checkReason(t, <-ended, 2, transport.ErrLost, "it was killed")
+			// Only rank 2 is lost.
+			j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+				return take(ctx, e, 1, stamp, letter(1, 2))
+			}, func(ctx context.Context, e transport.Endpoint) error {
+				return post(ctx, e, 0, stamp, letter(1, 2))
+			})
+		})
+	}
+}
