@@ -22,6 +22,7 @@ var rooms = map[string][]string{
 	"algo":                       {"sched", "model"},
 	"transport/inproc":           {"transport"},
 	"transport/internal/mailbox": {"transport"},
+	"transport/internal/stage":   {"transport"}, // for tests alone
 	"transport/mixed":            {"transport"},
 	"transport/shm":              {"transport", "transport/internal/mailbox"},
 	"transport/tcp":              {"transport", "transport/internal/mailbox"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
 // hold takes away the endpoint's boxes, but for those that are for messages that
@@ -33,16 +34,16 @@ func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
 		data := bytes.Repeat([]byte("lent"), size/4)
 		sent := make(chan error)
 		for c := range contexts {
-			s := sig
+			s := stage.Sig
 			s.Context = uint32(c)
-			go func() { sent <- send(ends[0], s, 1, data) }()
+			go func() { sent <- stage.Send(ends[0], s, 1, data) }()
 		}
 		until(ends[0], func() bool { return len(ends[0].ops) == contexts })
 		for c := contexts - 1; c >= 0; c-- {
-			s := sig
+			s := stage.Sig
 			s.Context = uint32(c)
 			into := make([]byte, size)
-			if err := receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
+			if err := stage.Receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
 				t.Fatalf("apart %v, context %d: %v", apart, c, err)
 			}
 		}
@@ -58,19 +59,19 @@ func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
 func TestAReaderThatIsLateHoldsUpNoOther(t *testing.T) {
 	data := bytes.Repeat([]byte("multicast"), 1<<20)
 	for _, apart := range []bool{false, true} {
-		each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
-			second := sig
+		stage.Each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
+			second := stage.Sig
 			second.Sequence++
 			into := make([]byte, len(data))
 			switch e.Rank() {
 			case 0:
-				return e.Exchange(context.Background(), transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1, 2}, Data: data}}})
+				return e.Exchange(context.Background(), transport.Step{Signature: stage.Sig, Sends: []transport.Send{{To: []int{1, 2}, Data: data}}})
 			case 1:
-				err := receive(context.Background(), e, sig, 0, into)
-				return errors.Join(err, send(e, sig, 2, nil))
+				err := stage.Receive(context.Background(), e, stage.Sig, 0, into)
+				return errors.Join(err, stage.Send(e, stage.Sig, 2, nil))
 			}
-			err := receive(context.Background(), e, sig, 1, nil)
-			err = errors.Join(err, receive(context.Background(), e, sig, 0, into))
+			err := stage.Receive(context.Background(), e, stage.Sig, 1, nil)
+			err = errors.Join(err, stage.Receive(context.Background(), e, stage.Sig, 0, into))
 			if err == nil && !bytes.Equal(into, data) {
 				err = errors.New("another message arrived")
 			}
@@ -91,7 +92,7 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 			for _, e := range ends {
 				e.patience = time.Hour
 			}
-			each(t, ends, func(e *Endpoint) error {
+			stage.Each(t, ends, func(e *Endpoint) error {
 				for round := range rounds {
 					if err := traffic(e, round); err != nil {
 						return fmt.Errorf("%d ranks, round %d: %w", n, round, err)
@@ -154,9 +155,9 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 	ends[0].seat.word.Add(2) // so that reading it seems to bring something else
 	data := bytes.Repeat([]byte("denied"), 100_000)
 	sent := make(chan error)
-	go func() { sent <- send(ends[0], sig, 1, data) }()
+	go func() { sent <- stage.Send(ends[0], stage.Sig, 1, data) }()
 	into := make([]byte, len(data))
-	if err := receive(context.Background(), ends[1], sig, 0, into); err != nil || !bytes.Equal(into, data) {
+	if err := stage.Receive(context.Background(), ends[1], stage.Sig, 0, into); err != nil || !bytes.Equal(into, data) {
 		t.Errorf("another message arrived, or %v", err)
 	}
 	if err := <-sent; err != nil {
@@ -170,8 +171,8 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 // Rank 4 is left out of casts for long, and then gets some between other messages.
 func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
 	const rounds = 50 * castDepth
-	each(t, job(t, 5), func(e *Endpoint) error {
-		s := sig
+	stage.Each(t, job(t, 5), func(e *Endpoint) error {
+		s := stage.Sig
 		word := make([]byte, 2)
 		for round := range rounds {
 			late := round%(3*castDepth) == 3*castDepth-1
@@ -199,7 +200,7 @@ func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
 					if e.Rank() == 4 && !late {
 						continue
 					}
-					if err := receive(context.Background(), e, s, 0, word); err != nil {
+					if err := stage.Receive(context.Background(), e, s, 0, word); err != nil {
 						return err
 					}
 					if word[0] != w || word[1] != byte(round) {

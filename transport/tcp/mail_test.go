@@ -9,6 +9,7 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/mailbox"
+	"github.com/chorale-go/chorale/transport/internal/stage"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -23,10 +24,6 @@ func TestPumpsCarryLettersToo(t *testing.T) {
 // stamp is that of most letters.
 var stamp = transport.Stamp{Context: 1, Tag: 7}
 
-func postLetter(e *Endpoint, to int, data []byte) error {
-	return e.Post(context.Background(), to, stamp, "bytes", data)
-}
-
 // takeLetter takes a letter and compares it.
 func takeLetter(e *Endpoint, from int, want []byte) error {
 	into := make([]byte, len(want))
@@ -38,14 +35,6 @@ func takeLetter(e *Endpoint, from int, want []byte) error {
 		return fmt.Errorf("rank %d took %+v, not the letter that it wants", e.Rank(), env)
 	}
 	return nil
-}
-
-// numbered is a letter that differs from others.
-func numbered(n, size int) []byte { return bytes.Repeat([]byte{byte(n), byte(n >> 8)}, size/2) }
-
-// lends reports whether a long letter to rank 1 awaits its taker.
-func lends(e *Endpoint) func() bool {
-	return func() bool { return e.links[1] != nil && len(e.links[1].lent) > 0 }
 }
 
 // The peer withdraws a letter after this rank has granted it, and before it
@@ -71,19 +60,6 @@ func TestWhoTakesALetterThatIsWithdrawnTakesTheNext(t *testing.T) {
 	}
 }
 
-func TestAKilledRankPostsNoMore(t *testing.T) {
-	job := processes(t, 2)
-	job.perform(t, "ping", 8, 1)
-	e := job.Endpoint.(*Endpoint)
-	took, posted := make(chan error), make(chan error)
-	go func() { took <- takeLetter(e, 1, nil) }()
-	go func() { posted <- postLetter(e, 1, make([]byte, 1<<20)) }()
-	until(e, lends(e))
-	job.ranks[0].Process.Kill()
-	checkPeer(t, <-took, 1, transport.ErrLost, "")
-	checkPeer(t, <-posted, 1, transport.ErrLost, "")
-}
-
 func TestLettersThatAreNoneEndTheConnection(t *testing.T) {
 	tag := string(make([]byte, tagLen)) + "bytes"
 	for name, says := range map[string][]byte{
@@ -99,7 +75,7 @@ func TestLettersThatAreNoneEndTheConnection(t *testing.T) {
 			if _, err := c.Write(says); err != nil {
 				t.Fatal(err)
 			}
-			checkPeer(t, takeLetter(e, 1, nil), 1, transport.ErrLost, "its connection carries")
+			stage.CheckPeer(t, takeLetter(e, 1, nil), 1, transport.ErrLost, "its connection carries")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/chorale-go/chorale/transport/internal/stage"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +23,7 @@ func TestCloseLeavesNoFileDescriptor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, sig, e.Rank()^1) })
+		stage.Each(t, ends, func(e *Endpoint) error { return stage.Swap(context.Background(), e, stage.Sig, e.Rank()^1) })
 		for _, e := range ends {
 			e.Close()
 		}
@@ -40,9 +41,9 @@ func TestNoClockPacesAConnectionWithinTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	each(t, ends, func(e *Endpoint) error {
+	stage.Each(t, ends, func(e *Endpoint) error {
 		defer e.Close()
-		if err := swap(context.Background(), e, sig, e.Rank()^1); err != nil {
+		if err := stage.Swap(context.Background(), e, stage.Sig, e.Rank()^1); err != nil {
 			return err
 		}
 		how, err := unix.GetsockoptString(e.links[e.Rank()^1].stream.(*socket).fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
