@@ -2,7 +2,8 @@ package shm
 
 import (
 	"testing"
-	"time"
+
+	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
 // job makes a job of n ranks in this process that ends with the test.
@@ -15,26 +16,14 @@ func job(t testing.TB, n int) []*Endpoint {
 func crew(t testing.TB, n int, cfg Config) []*Endpoint {
 	t.Helper()
 	ends, err := loopback(n, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, e := range ends {
-			e.Close()
-		}
-	})
-	return ends
+	return stage.Job(t, ends, err)
 }
 
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
-	for {
+	stage.Until(func() bool {
 		e.lock()
-		holds := cond()
-		e.mu.Unlock()
-		if holds {
-			return
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
+		defer e.mu.Unlock()
+		return cond()
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/stage"
@@ -14,28 +13,16 @@ import (
 func job(t testing.TB, n int) []*Endpoint {
 	t.Helper()
 	ends, err := Loopback(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, e := range ends {
-			e.Close()
-		}
-	})
-	return ends
+	return stage.Job(t, ends, err)
 }
 
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
-	for {
+	stage.Until(func() bool {
 		e.lock()
-		holds := cond()
-		e.mu.Unlock()
-		if holds {
-			return
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
+		defer e.mu.Unlock()
+		return cond()
+	})
 }
 
 func TestTooLongACallIsAnError(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // testUnreadBound posts short letters until one has to wait for its taker, and
 // takes all those that had not to; again and again.
 func testUnreadBound(t *testing.T, start Start) {
-	const size, least, most = 60 << 10, 8, 64 // the least is half a MiB, the most are nearly four
+	const size, least, most = 60 << 10, 8, 18 // about half a MiB, and a whole one
 	j := open(t, start, 2)
 	n := 0
 	for range 3 {

@@ -20,6 +20,30 @@ var Sig = transport.Signature{Context: 1, Sequence: 1, Call: "test"}
 // holds whether it is or not.
 const moment = 5 * time.Millisecond
 
+// Job returns the endpoints of a job, which ends with the test, or fails the test
+// if there is an error instead.
+func Job[E transport.Endpoint](t testing.TB, ends []E, err error) []E {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, e := range ends {
+			e.Close()
+		}
+	})
+	return ends
+}
+
+// All returns the endpoints as those of any transport.
+func All[E transport.Endpoint](ends []E) []transport.Endpoint {
+	all := make([]transport.Endpoint, len(ends))
+	for rank, e := range ends {
+		all[rank] = e
+	}
+	return all
+}
+
 // Each runs a part on every rank at once and fails the test at the first error.
 func Each[E transport.Endpoint](t testing.TB, ends []E, part func(e E) error) {
 	t.Helper()
@@ -33,6 +57,13 @@ func Each[E transport.Endpoint](t testing.TB, ends []E, part func(e E) error) {
 		if err != nil {
 			t.Fatalf("rank %d: %v", rank, err)
 		}
+	}
+}
+
+// Until returns when cond holds.
+func Until(cond func() bool) {
+	for !cond() {
+		time.Sleep(100 * time.Microsecond)
 	}
 }
 
