@@ -108,12 +108,16 @@ func testLeftOver(t *testing.T, start Start) {
 // testWrapAround has rank 1 find a message of a later call while it is rid of one
 // of the earlier.
 func testWrapAround(t *testing.T, start Start) {
+	const size = 1 << 20
 	for _, numbers := range turns {
 		early, late := sig, sig
 		early.Sequence, late.Sequence = numbers[0], numbers[1]
-		const size = 1 << 20
-		open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
-			return errors.Join(send(ctx, e, late, 1, nil), recv(ctx, e, early, 1, make([]byte, size)))
+		j := open(t, start, 2)
+		if err := send(j.ctx, j.ends[0], late, 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+			return recv(ctx, e, early, 1, make([]byte, size))
 		}, func(ctx context.Context, e transport.Endpoint) error {
 			return errors.Join(send(ctx, e, early, 0, make([]byte, size)), recv(ctx, e, late, 0, nil))
 		})

@@ -26,7 +26,6 @@ var mailClaims = []claim{
 	{"LettersAndStepsGoSideBySide", testLettersBesideSteps},
 	{"LettersThatNobodyTakesAreBounded", testUnreadBound},
 	{"WhatIsPostedArrivesWithoutItsSender", testPostedAlone},
-	{"WhatIsPostedArrivesAfterItsSenderHasLeft", testPostedBeforeLeaving},
 	{"ACancelledWaitForLettersEndsNoExchange", testCancelledWait},
 	{"WhoTakesFromAnyLearnsThatAllHaveLeft", testAllHaveLeft},
 	{"ManyTakeAndPostAtOnce", testManyAtOnce},

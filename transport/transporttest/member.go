@@ -36,6 +36,7 @@ var memberClaims = []claim{
 	{"ACombineThatPanicsFailsTheEndpoint", testPanic},
 	{"ManyContextsThatEndBetweenExchangesLeaveNoTrace", testContextsLeft},
 	{"AMessageThatNobodyExpectsHoldsUpNoLetter", testLetterOvertakes},
+	{"WhatIsPostedArrivesAfterItsSenderHasLeft", testPostedBeforeLeaving},
 	{"ALetterWhosePostIsCancelledIsWithdrawn", testCancelledPost},
 	{"ARankThatIsLostFailsWhoWaitsForIt", testLost},
 	{"WhoWaitsForALetterLearnsThatARankIsLost", testLostLetter},
