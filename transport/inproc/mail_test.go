@@ -8,4 +8,4 @@ import (
 
 func TestLetters(t *testing.T) { transporttest.RunMail(t, start) }
 
-func TestMembers(t *testing.T) { transporttest.RunMember(t, start) }
+func TestMembersKeepTheirContract(t *testing.T) { transporttest.RunMember(t, start) }
