@@ -93,8 +93,9 @@ func testNoAllocations(t *testing.T, start Start) {
 func testReason(t *testing.T, start Start) {
 	j := open(t, start, 2)
 	ctx, cancel := context.WithCancelCause(j.ctx)
-	large := make([]byte, 64<<20)
+	large, over := make([]byte, 64<<20), make(chan struct{})
 	errs := j.all(func(_ context.Context, e transport.Endpoint) error {
+		defer close(over)
 		return e.Exchange(ctx, transport.Step{
 			Signature: sig,
 			Sends:     []transport.Send{{To: []int{1}, Data: large}},
@@ -105,6 +106,7 @@ func testReason(t *testing.T, start Start) {
 			return err
 		}
 		cancel(errors.New("enough"))
+		<-over
 		return recv(ctx, e, sig, 0, make([]byte, len(large)))
 	})
 	if !errors.Is(errs[0], context.Canceled) {
@@ -153,6 +155,9 @@ type counted struct {
 	watchers *atomic.Int32
 }
 
+// Value hides the context within, which would be asked itself else.
+func (c counted) Value(any) any { return nil }
+
 func (c counted) AfterFunc(f func()) func() bool {
 	c.watchers.Add(1)
 	stop := context.AfterFunc(c.Context, f)
@@ -171,6 +176,9 @@ func testContextsLeft(t *testing.T, start Start) {
 		for range 100 {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel() // not before the next exchange
+			if e.Rank() == 1 {
+				time.Sleep(moment / 10) // so that the other comes to watch its context
+			}
 			if err := swap(counted{ctx, &watchers}, e, sig, 1-e.Rank()); err != nil {
 				return err
 			}
