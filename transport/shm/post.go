@@ -302,7 +302,7 @@ func (l *link) openLetter(s *slot, k kind) bool {
 // openPart takes contents of a letter that was granted.
 func (l *link) openPart(s *slot) bool {
 	p := s.parcel()
-	m := l.e.mail.Fetched(l.peer, p.number)
+	m := l.e.mail.Awaited(l.peer, p.number)
 	if m == nil || int(p.offset) != m.Got || int(p.box) >= l.e.seg.boxes ||
 		int(s.size) > min(l.e.seg.boxLen, m.Size-m.Got) {
 		l.nonsense()

@@ -197,7 +197,7 @@ func (l *link) openLetter(h header, text []byte) error {
 			}
 		}
 	case part:
-		m := l.e.mail.Fetched(l.peer, h.sequence)
+		m := l.e.mail.Awaited(l.peer, h.sequence)
 		if m == nil || l.rest > 0 || h.body > m.Size-m.Got {
 			return fmt.Errorf("%d bytes of a letter that nobody takes", h.body)
 		}

@@ -104,9 +104,9 @@ func (b *Box) Take(ctx context.Context, s Search, kind string, into []byte) (*Le
 // fetch has another rank send a letter that it lends.
 func (b *Box) fetch(ctx context.Context, m *Letter, into []byte) error {
 	m.Data = into
-	b.fetched = append(b.fetched, m)
+	b.awaited = append(b.awaited, m)
 	err := m.Link.Fetch(ctx, m)
-	b.fetched = slices.DeleteFunc(b.fetched, func(other *Letter) bool { return other == m })
+	b.awaited = slices.DeleteFunc(b.awaited, func(other *Letter) bool { return other == m })
 	return err
 }
 

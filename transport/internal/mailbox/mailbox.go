@@ -33,7 +33,7 @@ type Box struct {
 	keeper     Keeper
 	rank, size int
 	letters    []*Letter // as they came
-	fetched    []*Letter // those that are being fetched
+	awaited    []*Letter // those that are being fetched
 	own        Account   // of this rank with itself
 	spare      []*Letter // short ones that are read, for their memory
 }
@@ -102,10 +102,10 @@ func (b *Box) Deliver(m *Letter) {
 	b.keeper.Found(m)
 }
 
-// Fetched returns the letter of that number that is being fetched from a rank, or
+// Awaited returns the letter of that number that is being fetched from a rank, or
 // nil.
-func (b *Box) Fetched(from int, number uint32) *Letter {
-	for _, m := range b.fetched {
+func (b *Box) Awaited(from int, number uint32) *Letter {
+	for _, m := range b.awaited {
 		if m.From == from && m.Number == number {
 			return m
 		}
@@ -118,7 +118,7 @@ func (b *Box) Withdraw(from int, number uint32) {
 	b.letters = slices.DeleteFunc(b.letters, func(m *Letter) bool {
 		return m.Lent && m.From == from && m.Number == number
 	})
-	if m := b.Fetched(from, number); m != nil {
+	if m := b.Awaited(from, number); m != nil {
 		m.Done(ErrWithdrawn)
 	}
 }
@@ -156,7 +156,9 @@ func (b *Box) first(s *Search) *Letter {
 // remove takes a letter out if it is there.
 func (b *Box) remove(m *Letter) {
 	if i := slices.Index(b.letters, m); i >= 0 {
-		b.letters = slices.Delete(b.letters, i, i+1)
+		n := i + copy(b.letters[i:], b.letters[i+1:])
+		b.letters[n] = nil
+		b.letters = b.letters[:n]
 	}
 }
 
