@@ -6,6 +6,14 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
+// What most tests say.
+var (
+	sig     = stage.Sig
+	each    = stage.Each[*Endpoint]
+	send    = stage.Send
+	receive = stage.Receive
+)
+
 // job makes a job of n ranks in this process that ends with the test.
 func job(t testing.TB, n int) []*Endpoint {
 	t.Helper()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
 // hold takes away the endpoint's boxes, but for those that are for messages that
@@ -34,16 +33,16 @@ func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
 		data := bytes.Repeat([]byte("lent"), size/4)
 		sent := make(chan error)
 		for c := range contexts {
-			s := stage.Sig
+			s := sig
 			s.Context = uint32(c)
-			go func() { sent <- stage.Send(ends[0], s, 1, data) }()
+			go func() { sent <- send(ends[0], s, 1, data) }()
 		}
 		until(ends[0], func() bool { return len(ends[0].ops) == contexts })
 		for c := contexts - 1; c >= 0; c-- {
-			s := stage.Sig
+			s := sig
 			s.Context = uint32(c)
 			into := make([]byte, size)
-			if err := stage.Receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
+			if err := receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
 				t.Fatalf("apart %v, context %d: %v", apart, c, err)
 			}
 		}
@@ -59,19 +58,19 @@ func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
 func TestAReaderThatIsLateHoldsUpNoOther(t *testing.T) {
 	data := bytes.Repeat([]byte("multicast"), 1<<20)
 	for _, apart := range []bool{false, true} {
-		stage.Each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
-			second := stage.Sig
+		each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
+			second := sig
 			second.Sequence++
 			into := make([]byte, len(data))
 			switch e.Rank() {
 			case 0:
-				return e.Exchange(context.Background(), transport.Step{Signature: stage.Sig, Sends: []transport.Send{{To: []int{1, 2}, Data: data}}})
+				return e.Exchange(context.Background(), transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1, 2}, Data: data}}})
 			case 1:
-				err := stage.Receive(context.Background(), e, stage.Sig, 0, into)
-				return errors.Join(err, stage.Send(e, stage.Sig, 2, nil))
+				err := receive(context.Background(), e, sig, 0, into)
+				return errors.Join(err, send(e, sig, 2, nil))
 			}
-			err := stage.Receive(context.Background(), e, stage.Sig, 1, nil)
-			err = errors.Join(err, stage.Receive(context.Background(), e, stage.Sig, 0, into))
+			err := receive(context.Background(), e, sig, 1, nil)
+			err = errors.Join(err, receive(context.Background(), e, sig, 0, into))
 			if err == nil && !bytes.Equal(into, data) {
 				err = errors.New("another message arrived")
 			}
@@ -92,7 +91,7 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 			for _, e := range ends {
 				e.patience = time.Hour
 			}
-			stage.Each(t, ends, func(e *Endpoint) error {
+			each(t, ends, func(e *Endpoint) error {
 				for round := range rounds {
 					if err := traffic(e, round); err != nil {
 						return fmt.Errorf("%d ranks, round %d: %w", n, round, err)
@@ -155,9 +154,9 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 	ends[0].seat.word.Add(2) // so that reading it seems to bring something else
 	data := bytes.Repeat([]byte("denied"), 100_000)
 	sent := make(chan error)
-	go func() { sent <- stage.Send(ends[0], stage.Sig, 1, data) }()
+	go func() { sent <- send(ends[0], sig, 1, data) }()
 	into := make([]byte, len(data))
-	if err := stage.Receive(context.Background(), ends[1], stage.Sig, 0, into); err != nil || !bytes.Equal(into, data) {
+	if err := receive(context.Background(), ends[1], sig, 0, into); err != nil || !bytes.Equal(into, data) {
 		t.Errorf("another message arrived, or %v", err)
 	}
 	if err := <-sent; err != nil {
@@ -171,8 +170,8 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 // Rank 4 is left out of casts for long, and then gets some between other messages.
 func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
 	const rounds = 50 * castDepth
-	stage.Each(t, job(t, 5), func(e *Endpoint) error {
-		s := stage.Sig
+	each(t, job(t, 5), func(e *Endpoint) error {
+		s := sig
 		word := make([]byte, 2)
 		for round := range rounds {
 			late := round%(3*castDepth) == 3*castDepth-1
@@ -200,7 +199,7 @@ func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
 					if e.Rank() == 4 && !late {
 						continue
 					}
-					if err := stage.Receive(context.Background(), e, s, 0, word); err != nil {
+					if err := receive(context.Background(), e, s, 0, word); err != nil {
 						return err
 					}
 					if word[0] != w || word[1] != byte(round) {

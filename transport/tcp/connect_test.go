@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
 // call connects to an endpoint as a stranger would, and writes.
@@ -55,7 +54,7 @@ func TestStrangersAreDropped(t *testing.T) {
 	}
 	call(t, ends[0], nil)        // never says a word
 	call(t, ends[0], hello[:10]) // nor does this one end
-	stage.Each(t, ends[:2], func(e *Endpoint) error { return stage.Swap(context.Background(), e, stage.Sig, 1-e.Rank()) })
+	each(t, ends[:2], func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
 
 	// A second connection of a rank that has one is a stranger, too.
 	if answer, _ := io.ReadAll(call(t, ends[0], hello)); len(answer) > 0 {
@@ -109,7 +108,7 @@ func TestBothMayDialAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stage.Each(t, ends, func(e *Endpoint) error { return stage.Swap(context.Background(), e, stage.Sig, 1-e.Rank()) })
+		each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
 		for _, e := range ends {
 			e.Close()
 		}
@@ -160,11 +159,11 @@ func TestARankThatWillNeverJoinIsAnError(t *testing.T) {
 				t.Fatal(err)
 			}
 			if receives {
-				err = stage.Receive(context.Background(), e, stage.Sig, 1, nil)
+				err = receive(context.Background(), e, sig, 1, nil)
 			} else {
-				err = stage.Send(e, stage.Sig, 1, nil)
+				err = send(e, sig, 1, nil)
 			}
-			stage.CheckPeer(t, err, 1, c.what, c.text)
+			checkPeer(t, err, 1, c.what, c.text)
 			e.Close()
 		}
 	}
@@ -184,7 +183,7 @@ func TestNobodyWaitsForALookupLongerThanItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stage.Receive(ctx, e, stage.Sig, 1, nil); !errors.Is(err, context.Canceled) {
+	if err := receive(ctx, e, sig, 1, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	e.Close()
@@ -246,8 +245,8 @@ func TestNonsenseEndsAConnectionAndNothingElse(t *testing.T) {
 			if _, err := c.Write(says); err != nil {
 				t.Fatal(err)
 			}
-			err := stage.Receive(context.Background(), e, stage.Sig, 1, make([]byte, 8))
-			stage.CheckPeer(t, err, 1, transport.ErrLost, "its connection carries")
+			err := receive(context.Background(), e, sig, 1, make([]byte, 8))
+			checkPeer(t, err, 1, transport.ErrLost, "its connection carries")
 		})
 	}
 }
@@ -260,7 +259,7 @@ func TestAConnectionThatEndsIsALostRank(t *testing.T) {
 		e, c := impostor(t)
 		c.Write(says)
 		c.Close()
-		stage.CheckPeer(t, stage.Receive(context.Background(), e, stage.Sig, 1, make([]byte, 8)), 1, transport.ErrLost, name)
+		checkPeer(t, receive(context.Background(), e, sig, 1, make([]byte, 8)), 1, transport.ErrLost, name)
 	}
 }
 
@@ -270,7 +269,7 @@ func TestAPeerThatHangsHoldsNobody(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var sender sync.WaitGroup
 	sender.Go(func() {
-		err := e.Exchange(ctx, transport.Step{Signature: stage.Sig, Sends: []transport.Send{{To: []int{1}, Data: make([]byte, 64<<20)}}})
+		err := e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: make([]byte, 64<<20)}}})
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
@@ -293,6 +292,6 @@ func FuzzFrames(f *testing.F) {
 			c.Write(says)
 			c.Close()
 		}()
-		stage.Receive(context.Background(), e, stage.Sig, 1, make([]byte, 4))
+		receive(context.Background(), e, sig, 1, make([]byte, 4))
 	})
 }

@@ -9,6 +9,16 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
+// What most tests say.
+var (
+	sig       = stage.Sig
+	each      = stage.Each[*Endpoint]
+	send      = stage.Send
+	receive   = stage.Receive
+	swap      = stage.Swap
+	checkPeer = stage.CheckPeer
+)
+
 // job makes a job of n ranks in this process that ends with the test.
 func job(t testing.TB, n int) []*Endpoint {
 	t.Helper()
@@ -27,11 +37,11 @@ func until(e *Endpoint, cond func() bool) {
 
 func TestTooLongACallIsAnError(t *testing.T) {
 	ends := job(t, 2)
-	long := stage.Sig
+	long := sig
 	long.Call = strings.Repeat("x", callMax)
-	stage.Each(t, ends, func(e *Endpoint) error { return stage.Swap(context.Background(), e, long, 1-e.Rank()) })
+	each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, long, 1-e.Rank()) })
 	long.Call += "x"
-	if err := stage.Swap(context.Background(), ends[0], long, 1); err == nil || !strings.Contains(err.Error(), "4097 bytes") {
+	if err := swap(context.Background(), ends[0], long, 1); err == nil || !strings.Contains(err.Error(), "4097 bytes") {
 		t.Errorf("got %v", err)
 	}
 }

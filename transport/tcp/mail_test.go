@@ -9,7 +9,6 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/mailbox"
-	"github.com/chorale-go/chorale/transport/internal/stage"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -75,7 +74,7 @@ func TestLettersThatAreNoneEndTheConnection(t *testing.T) {
 			if _, err := c.Write(says); err != nil {
 				t.Fatal(err)
 			}
-			stage.CheckPeer(t, takeLetter(e, 1, nil), 1, transport.ErrLost, "its connection carries")
+			checkPeer(t, takeLetter(e, 1, nil), 1, transport.ErrLost, "its connection carries")
 		})
 	}
 }

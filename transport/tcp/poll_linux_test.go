@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/chorale-go/chorale/transport/internal/stage"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,7 +22,7 @@ func TestCloseLeavesNoFileDescriptor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stage.Each(t, ends, func(e *Endpoint) error { return stage.Swap(context.Background(), e, stage.Sig, e.Rank()^1) })
+		each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, sig, e.Rank()^1) })
 		for _, e := range ends {
 			e.Close()
 		}
@@ -41,9 +40,9 @@ func TestNoClockPacesAConnectionWithinTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage.Each(t, ends, func(e *Endpoint) error {
+	each(t, ends, func(e *Endpoint) error {
 		defer e.Close()
-		if err := stage.Swap(context.Background(), e, stage.Sig, e.Rank()^1); err != nil {
+		if err := swap(context.Background(), e, sig, e.Rank()^1); err != nil {
 			return err
 		}
 		how, err := unix.GetsockoptString(e.links[e.Rank()^1].stream.(*socket).fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
