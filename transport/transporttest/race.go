@@ -1,5 +1,5 @@
 //go:build race
 
-package shm
+package transporttest
 
 func init() { underRace = true }
