@@ -44,6 +44,9 @@ var rules = []rule{
 	{sched.Reduce, 2, 64 << 10, "", "reduce-scatter-gather", "all ranks share the combining"},
 	{sched.Reduce, 0, 0, "tcp", "binomial", "every vector is combined as it comes in"},
 	{sched.Reduce, 17, 64 << 10, "tcp", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 0, 0, "shm", "binomial", "fewest steps"},
+	{sched.Reduce, 3, 64 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 2, 512 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
 
 	{sched.Scatter, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Scatter, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
@@ -123,11 +126,14 @@ var crowded = []rule{
 
 	{sched.Bcast, 3, 0, "shm", "linear", "fewest waits"},
 	{sched.Bcast, 3, 2 << 10, "shm", "binomial", "fewest steps"},
+	{sched.Bcast, 3, 128 << 10, "shm", "knomial", "several read what was written once"},
+	{sched.Bcast, 3, 2 << 20, "shm", "rotated", "all ranks share the sending"},
 
 	{sched.Reduce, 3, 0, "shm", "knomial", "few waits"},
 	{sched.Reduce, 8, 0, "shm", "linear", "fewest waits"},
 	{sched.Reduce, 3, 2 << 10, "shm", "knomial", "few waits"},
 	{sched.Reduce, 3, 16 << 10, "shm", "binomial", "what comes in is in cache"},
+	{sched.Reduce, 3, 512 << 10, "shm", "rotated", "all ranks share the combining"},
 	{sched.Reduce, 3, 2 << 20, "shm", "circulant", "pieces that stay in cache"},
 
 	{sched.Scatter, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
@@ -136,8 +142,6 @@ var crowded = []rule{
 	{sched.AllReduce, 3, 0, "shm", "direct", "written once, and read by all"},
 	{sched.AllReduce, 33, 0, "shm", "recursive-doubling", "fewest steps and peers"},
 	{sched.AllReduce, 3, 16 << 10, "shm", "recursive-halving", "fewest bytes, and all ranks share the combining"},
-	{sched.AllReduce, 8, 512 << 10, "shm", "reduce-scatter-allgather", "fewest bytes, one peer at a time"},
-	{sched.AllReduce, 3, 2 << 20, "shm", "ring", "fewest bytes, between neighbours only"},
 
 	{sched.Barrier, 8, 0, "shm", "linear", "fewest waits and messages"},
 }
