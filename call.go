@@ -25,6 +25,13 @@ type request[T any] struct {
 	op     Op[T]
 }
 
+// fill fills a request in, but for the operation, piece by piece: a literal is made
+// elsewhere, and copied.
+func (r *request[T]) fill(collective sched.Collective, root, count int, out, in []T) {
+	r.collective, r.root, r.count = collective, root, count
+	r.out, r.in = out, in
+}
+
 // A callKey is all that a program, its layout and its operation depend on, but
 // for parts that differ in length.
 type callKey struct {

@@ -13,7 +13,9 @@ func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Op
 	if c.rank != root {
 		in = nil
 	}
-	return do(ctx, c, &request[T]{callKey: callKey{collective: sched.Bcast, root: root, count: len(buf)}, in: in, out: buf}, options)
+	var r request[T]
+	r.fill(sched.Bcast, root, len(buf), buf, in)
+	return do(ctx, c, &r, options)
 }
 
 // Reduce combines the src of all ranks, element by element, into dst of the
@@ -25,13 +27,15 @@ func Reduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], 
 
 // ReduceFunc is [Reduce] with an operation of the caller's own.
 func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], root int, options ...Option) error {
-	key := callKey{collective: sched.Reduce, root: root, count: len(src)}
 	if c.rank != root {
 		dst = nil
-	} else if err := c.alike(key, len(dst), len(src)); err != nil {
+	} else if err := c.alike(sched.Reduce, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	var r request[T]
+	r.fill(sched.Reduce, root, len(src), dst, src)
+	r.op = op
+	return do(ctx, c, &r, options)
 }
 
 // AllReduce combines the src of all ranks, element by element, into dst of
@@ -43,47 +47,52 @@ func AllReduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T
 
 // AllReduceFunc is [AllReduce] with an operation of the caller's own.
 func AllReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
-	key := callKey{collective: sched.AllReduce, count: len(src)}
-	if err := c.alike(key, len(dst), len(src)); err != nil {
+	if err := c.alike(sched.AllReduce, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	var r request[T]
+	r.fill(sched.AllReduce, 0, len(src), dst, src)
+	r.op = op
+	return do(ctx, c, &r, options)
 }
 
 // Scatter gives part r of the root's src to dst of rank r. On the root src is
 // Size times as long as dst, and dst may be the root's own part of it; on other
 // ranks src is not looked at and may be nil.
 func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
-	key := callKey{collective: sched.Scatter, root: root, count: len(dst)}
 	if c.rank != root {
 		src = nil
-	} else if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
+	} else if err := c.parts(sched.Scatter, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
+	var r request[T]
+	r.fill(sched.Scatter, root, len(dst), dst, src)
+	return do(ctx, c, &r, options)
 }
 
 // Gather puts src of rank r into part r of the root's dst. On the root dst is
 // Size times as long as src, and src may be the root's own part of it; on other
 // ranks dst is not looked at and may be nil.
 func Gather[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
-	key := callKey{collective: sched.Gather, root: root, count: len(src)}
 	if c.rank != root {
 		dst = nil
-	} else if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
+	} else if err := c.parts(sched.Gather, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
+	var r request[T]
+	r.fill(sched.Gather, root, len(src), dst, src)
+	return do(ctx, c, &r, options)
 }
 
 // AllGather puts src of rank r into part r of dst of every rank. Dst is Size
 // times as long as src, and src may be the rank's own part of it.
 func AllGather[T any](ctx context.Context, c *Comm, dst, src []T, options ...Option) error {
-	key := callKey{collective: sched.AllGather, count: len(src)}
-	if err := c.parts(key, "dst", len(dst), "src", len(src)); err != nil {
+	if err := c.parts(sched.AllGather, "dst", len(dst), "src", len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
+	var r request[T]
+	r.fill(sched.AllGather, 0, len(src), dst, src)
+	return do(ctx, c, &r, options)
 }
 
 // ReduceScatter combines the src of all ranks, element by element, and gives
@@ -95,24 +104,27 @@ func ReduceScatter[T any](ctx context.Context, c *Comm, dst, src []T, op func() 
 
 // ReduceScatterFunc is [ReduceScatter] with an operation of the caller's own.
 func ReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
-	key := callKey{collective: sched.ReduceScatter, count: len(dst)}
-	if err := c.parts(key, "src", len(src), "dst", len(dst)); err != nil {
+	if err := c.parts(sched.ReduceScatter, "src", len(src), "dst", len(dst)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	var r request[T]
+	r.fill(sched.ReduceScatter, 0, len(dst), dst, src)
+	r.op = op
+	return do(ctx, c, &r, options)
 }
 
 // AllToAll gives part s of rank r's src to part r of rank s's dst. Both have
 // Size parts of the same length; dst may be src.
 func AllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ...Option) error {
-	key := callKey{collective: sched.AllToAll, count: len(src) / c.size}
 	if len(src)%c.size != 0 {
-		return c.skip(key, "src has %d elements: want a part as long for each of %d ranks", len(src), c.size)
+		return c.skip(sched.AllToAll, "src has %d elements: want a part as long for each of %d ranks", len(src), c.size)
 	}
-	if err := c.alike(key, len(dst), len(src)); err != nil {
+	if err := c.alike(sched.AllToAll, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
+	var r request[T]
+	r.fill(sched.AllToAll, 0, len(src)/c.size, dst, src)
+	return do(ctx, c, &r, options)
 }
 
 // Scan combines the src of ranks 0 to r, element by element, into dst of rank
@@ -123,11 +135,13 @@ func Scan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], op
 
 // ScanFunc is [Scan] with an operation of the caller's own.
 func ScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
-	key := callKey{collective: sched.Scan, count: len(src)}
-	if err := c.alike(key, len(dst), len(src)); err != nil {
+	if err := c.alike(sched.Scan, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	var r request[T]
+	r.fill(sched.Scan, 0, len(src), dst, src)
+	r.op = op
+	return do(ctx, c, &r, options)
 }
 
 // ExScan combines the src of ranks 0 to r-1, element by element, into dst of
@@ -139,47 +153,52 @@ func ExScan[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], 
 
 // ExScanFunc is [ExScan] with an operation of the caller's own.
 func ExScanFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], options ...Option) error {
-	key := callKey{collective: sched.ExScan, count: len(src)}
-	if err := c.alike(key, len(dst), len(src)); err != nil {
+	if err := c.alike(sched.ExScan, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst, op: op}, options)
+	var r request[T]
+	r.fill(sched.ExScan, 0, len(src), dst, src)
+	r.op = op
+	return do(ctx, c, &r, options)
 }
 
 // Shift gives src of rank r to dst of rank r+by, counted modulo Size: a circular
 // shift. By may be negative. All have the same length; dst may be src.
 func Shift[T any](ctx context.Context, c *Comm, dst, src []T, by int, options ...Option) error {
-	key := callKey{collective: sched.Shift, count: len(src), root: ((by % c.size) + c.size) % c.size}
-	if err := c.alike(key, len(dst), len(src)); err != nil {
+	if err := c.alike(sched.Shift, len(dst), len(src)); err != nil {
 		return err
 	}
-	return do(ctx, c, &request[T]{callKey: key, in: src, out: dst}, options)
+	var r request[T]
+	r.fill(sched.Shift, ((by%c.size)+c.size)%c.size, len(src), dst, src)
+	return do(ctx, c, &r, options)
 }
 
 // Barrier returns when all ranks have called it.
 func Barrier(ctx context.Context, c *Comm, options ...Option) error {
-	return do(ctx, c, &request[byte]{callKey: callKey{collective: sched.Barrier}}, options)
+	var r request[byte]
+	r.collective = sched.Barrier
+	return do(ctx, c, &r, options)
 }
 
 // alike reports an error unless dst is as long as src.
-func (c *Comm) alike(key callKey, dst, src int) error {
+func (c *Comm) alike(what sched.Collective, dst, src int) error {
 	if dst != src {
-		return c.skip(key, "dst has %d elements: want %d, as many as src", dst, src)
+		return c.skip(what, "dst has %d elements: want %d, as many as src", dst, src)
 	}
 	return nil
 }
 
 // parts reports an error unless one buffer has a part per rank, each as long as
 // the other buffer.
-func (c *Comm) parts(key callKey, whole string, wholeLen int, part string, partLen int) error {
+func (c *Comm) parts(what sched.Collective, whole string, wholeLen int, part string, partLen int) error {
 	if wholeLen != c.size*partLen {
-		return c.skip(key, "%s has %d elements: want %d, %d ranks times the %d of %s", whole, wholeLen, c.size*partLen, c.size, partLen, part)
+		return c.skip(what, "%s has %d elements: want %d, %d ranks times the %d of %s", whole, wholeLen, c.size*partLen, c.size, partLen, part)
 	}
 	return nil
 }
 
 // skip refuses a call. It counts all the same: see do.
-func (c *Comm) skip(key callKey, format string, args ...any) error {
+func (c *Comm) skip(what sched.Collective, format string, args ...any) error {
 	c.sequence++
-	return c.wrong(key.collective.String(), format, args...)
+	return c.wrong(what.String(), format, args...)
 }

@@ -44,6 +44,9 @@ var rules = []rule{
 	{sched.Reduce, 2, 64 << 10, "", "reduce-scatter-gather", "all ranks share the combining"},
 	{sched.Reduce, 0, 0, "tcp", "binomial", "every vector is combined as it comes in"},
 	{sched.Reduce, 17, 64 << 10, "tcp", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 0, 0, "shm", "binomial", "fewest steps"},
+	{sched.Reduce, 3, 64 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 2, 512 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
 
 	{sched.Scatter, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Scatter, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
@@ -101,7 +104,7 @@ var rules = []rule{
 // crowded are the rules, after all others, for ranks of one machine that
 // outnumber its processors. They do not run at once anyway, so that what counts
 // is the work of all together, and how often they have to wait. They were
-// measured as the others; those for inproc with 32 and 128 ranks as well.
+// measured as the others; those for inproc with 32 and 128 ranks as well, those for tcp with 24.
 var crowded = []rule{
 	{sched.Bcast, 3, 0, "inproc", "linear", "fewest waits"},
 	{sched.Bcast, 3, 2 << 10, "inproc", "knomial", "few waits, and readers share a source that is in cache"},
@@ -123,11 +126,14 @@ var crowded = []rule{
 
 	{sched.Bcast, 3, 0, "shm", "linear", "fewest waits"},
 	{sched.Bcast, 3, 2 << 10, "shm", "binomial", "fewest steps"},
+	{sched.Bcast, 3, 128 << 10, "shm", "knomial", "several read what was written once"},
+	{sched.Bcast, 3, 2 << 20, "shm", "rotated", "all ranks share the sending"},
 
 	{sched.Reduce, 3, 0, "shm", "knomial", "few waits"},
 	{sched.Reduce, 8, 0, "shm", "linear", "fewest waits"},
 	{sched.Reduce, 3, 2 << 10, "shm", "knomial", "few waits"},
 	{sched.Reduce, 3, 16 << 10, "shm", "binomial", "what comes in is in cache"},
+	{sched.Reduce, 3, 512 << 10, "shm", "rotated", "all ranks share the combining"},
 	{sched.Reduce, 3, 2 << 20, "shm", "circulant", "pieces that stay in cache"},
 
 	{sched.Scatter, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
@@ -136,10 +142,30 @@ var crowded = []rule{
 	{sched.AllReduce, 3, 0, "shm", "direct", "written once, and read by all"},
 	{sched.AllReduce, 33, 0, "shm", "recursive-doubling", "fewest steps and peers"},
 	{sched.AllReduce, 3, 16 << 10, "shm", "recursive-halving", "fewest bytes, and all ranks share the combining"},
-	{sched.AllReduce, 8, 512 << 10, "shm", "reduce-scatter-allgather", "fewest bytes, one peer at a time"},
-	{sched.AllReduce, 3, 2 << 20, "shm", "ring", "fewest bytes, between neighbours only"},
 
 	{sched.Barrier, 8, 0, "shm", "linear", "fewest waits and messages"},
+
+	{sched.Scatter, 3, 0, "tcp", "linear", "fewest waits, and every part is sent once"},
+	{sched.Scatter, 17, 0, "tcp", "binomial", "fewest steps"},
+	{sched.Scatter, 17, 64 << 10, "tcp", "linear", "every part is sent once"},
+	{sched.Gather, 17, 64 << 10, "tcp", "linear", "every part is sent once"},
+
+	{sched.AllGather, 4, 64 << 10, "tcp", "neighbor-exchange", "few waits, between neighbours only"},
+	{sched.AllGather, 8, 0, "tcp", "linear", "few waits and messages"},
+	{sched.AllGather, 8, 16 << 10, "tcp", "recursive-doubling", "few waits, and every part is sent once"},
+	{sched.AllGather, 8, 64 << 10, "tcp", "neighbor-exchange", "few waits, between neighbours only"},
+	{sched.AllGather, 8, 256 << 10, "tcp", "ring", "fewest bytes, between neighbours only"},
+
+	{sched.AllReduce, 4, 0, "tcp", "hierarchical", "few waits and messages"},
+	{sched.AllReduce, 4, 128 << 10, "tcp", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+	{sched.AllReduce, 8, 0, "tcp", "linear", "few waits and messages"},
+	{sched.AllReduce, 8, 4 << 10, "tcp", "tree", "few waits and messages, and the combining is shared"},
+	{sched.AllReduce, 8, 128 << 10, "tcp", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+	{sched.AllReduce, 8, 512 << 10, "tcp", "tree", "fewest waits"},
+	{sched.AllReduce, 17, 0, "tcp", "tree", "few waits and messages, and the combining is shared"},
+	{sched.AllReduce, 17, 64 << 10, "tcp", "recursive-halving", "fewest bytes, and all ranks share the combining"},
+
+	{sched.Barrier, 3, 0, "tcp", "linear", "fewest waits and messages"},
 }
 
 // A Query is what the choice of an algorithm depends on.

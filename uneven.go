@@ -18,10 +18,10 @@ func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, r
 	if c.rank != root {
 		r.in = nil
 	} else if err == nil && len(src) != whole {
-		err = c.skip(r.callKey, "src has %d elements: want %d, the sum of counts", len(src), whole)
+		err = c.skip(r.collective, "src has %d elements: want %d, the sum of counts", len(src), whole)
 	}
 	if err == nil && len(dst) != own {
-		err = c.skip(r.callKey, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
+		err = c.skip(r.collective, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
 	}
 	if err != nil {
 		return err
@@ -37,10 +37,10 @@ func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, ro
 	if c.rank != root {
 		r.out = nil
 	} else if err == nil && len(dst) != whole {
-		err = c.skip(r.callKey, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
+		err = c.skip(r.collective, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
 	}
 	if err == nil && len(src) != own {
-		err = c.skip(r.callKey, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
+		err = c.skip(r.collective, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
 	}
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func AllGatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int,
 	case err != nil:
 		return err
 	case len(dst) != whole:
-		return c.skip(r.callKey, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
+		return c.skip(r.collective, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
 	case len(src) != own:
-		return c.skip(r.callKey, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
+		return c.skip(r.collective, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
 	}
 	return do(ctx, c, &r, options)
 }
@@ -78,9 +78,9 @@ func ReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, count
 	case err != nil:
 		return err
 	case len(src) != whole:
-		return c.skip(r.callKey, "src has %d elements: want %d, the sum of counts", len(src), whole)
+		return c.skip(r.collective, "src has %d elements: want %d, the sum of counts", len(src), whole)
 	case len(dst) != own:
-		return c.skip(r.callKey, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
+		return c.skip(r.collective, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
 	}
 	return do(ctx, c, &r, options)
 }
@@ -102,9 +102,9 @@ func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, src
 	case err != nil:
 		return err
 	case len(src) != srcLen:
-		return c.skip(r.callKey, "src has %d elements: want %d, the sum of srcCounts", len(src), srcLen)
+		return c.skip(r.collective, "src has %d elements: want %d, the sum of srcCounts", len(src), srcLen)
 	case len(dst) != dstLen:
-		return c.skip(r.callKey, "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
+		return c.skip(r.collective, "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
 	}
 	return do(ctx, c, &r, options)
 }
@@ -113,12 +113,12 @@ func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, src
 // their digest.
 func (c *Comm) lengths(key *callKey, counts []int) (whole, own int, err error) {
 	if len(counts) != c.size {
-		return 0, 0, c.skip(*key, "%d counts: want %d, one per rank", len(counts), c.size)
+		return 0, 0, c.skip(key.collective, "%d counts: want %d, one per rank", len(counts), c.size)
 	}
 	key.uneven = 1
 	for rank, n := range counts {
 		if n < 0 {
-			return 0, 0, c.skip(*key, "count %d of rank %d: want 0 or more", n, rank)
+			return 0, 0, c.skip(key.collective, "count %d of rank %d: want 0 or more", n, rank)
 		}
 		whole += n
 		key.uneven = scramble(key.uneven + uint64(n))

@@ -74,6 +74,7 @@ func TestTheAlgorithmOfAScheduleIsItsCanonicalSpec(t *testing.T) {
 		{sched.Bcast, "binary-tree,segment=0", 8, 1000, "binary-tree", 1},
 		{sched.Bcast, "binary-tree,segment=8192", 8, 8193, "binary-tree,segment=8K", 2},
 		{sched.Bcast, "binary-tree,segment=1024K", 8, 1 << 21, "binary-tree,segment=1M", 2},
+		{sched.Bcast, "binary-tree,segment=8Ki", 8, 8193, "binary-tree,segment=8K", 2},
 		{sched.Bcast, "binary-tree,segment=1025", 8, 1025, "binary-tree,segment=1025", 1},
 		{sched.Bcast, "binary-tree,segment=1G", 8, 0, "binary-tree,segment=1G", 1},
 		{sched.AllReduce, "halving-exchange", 9, 0, "halving-exchange", 2},

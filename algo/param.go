@@ -112,29 +112,40 @@ func parseNumber(text string) (value, error) {
 
 func numberOf(n int) value { return value{text: strconv.Itoa(n), number: n} }
 
-// parseBytes reads a size like 512, 8K, 4M or 1G, in powers of 1024.
-func parseBytes(text string) (value, error) {
-	digits, unit := text, 0
-	if i := strings.IndexAny(text, "KMG"); i >= 0 && i == len(text)-1 {
-		digits, unit = text[:i], strings.Index("_KMG", text[i:])
+// ParseBytes reads a number of bytes like 512, 8K, 4M or 1G, in powers of 1024,
+// which may also be written Ki, Mi and Gi.
+func ParseBytes(text string) (int, error) {
+	digits, unit := strings.TrimSuffix(text, "i"), 0
+	if i := strings.IndexAny(digits, "KMG"); i >= 0 && i == len(digits)-1 {
+		digits, unit = digits[:i], strings.Index("_KMG", digits[i:])
+	} else {
+		digits = text
 	}
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > math.MaxInt>>(10*unit) {
-		return value{}, fmt.Errorf("want bytes, as in 512, 8K or 4M")
+		return 0, fmt.Errorf("want bytes, as in 512, 8K or 4M")
 	}
-	return bytesOf(n << (10 * unit)), nil
+	return n << (10 * unit), nil
 }
 
-func bytesOf(n int) value {
-	text, rest := "", n
-	for _, unit := range []string{"K", "M", "G"} {
-		if rest == 0 || rest%1024 != 0 {
+// FormatBytes writes a number of bytes as [ParseBytes] reads it.
+func FormatBytes(n int) string {
+	unit := ""
+	for _, u := range []string{"K", "M", "G"} {
+		if n == 0 || n%1024 != 0 {
 			break
 		}
-		rest, text = rest/1024, unit
+		n, unit = n/1024, u
 	}
-	return value{text: strconv.Itoa(rest) + text, number: n}
+	return strconv.Itoa(n) + unit
 }
+
+func parseBytes(text string) (value, error) {
+	n, err := ParseBytes(text)
+	return bytesOf(n), err
+}
+
+func bytesOf(n int) value { return value{text: FormatBytes(n), number: n} }
 
 // parseSizes reads a list of sizes like 4x4.
 func parseSizes(text string) (value, error) {

@@ -7,13 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/bench"
 	"github.com/chorale-go/chorale/launch"
 )
@@ -239,7 +239,7 @@ func (s *sizes) Type() string { return "LIST" }
 func (s *sizes) String() string {
 	var words []string
 	for _, n := range *s {
-		words = append(words, short(n))
+		words = append(words, algo.FormatBytes(n))
 	}
 	return strings.Join(words, ",")
 }
@@ -254,16 +254,4 @@ func (s *sizes) Set(text string) error {
 		*s = append(*s, int(one))
 	}
 	return nil
-}
-
-// short writes a number of bytes as size reads it.
-func short(n int) string {
-	unit := ""
-	for _, u := range []string{"K", "M", "G"} {
-		if n == 0 || n%1024 != 0 {
-			break
-		}
-		n, unit = n/1024, u
-	}
-	return strconv.Itoa(n) + unit
 }

@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/bench"
 )
 
@@ -181,7 +182,7 @@ func sizeTicks(lo, hi float64) (ticks []plot.Tick) {
 	step := math.Ceil((last - first + 1) / 8)
 	for e := first; e <= last; e += step {
 		n := int(math.Exp2(e))
-		ticks = append(ticks, plot.Tick{Value: float64(n), Label: short(n)})
+		ticks = append(ticks, plot.Tick{Value: float64(n), Label: algo.FormatBytes(n)})
 	}
 	return ticks
 }

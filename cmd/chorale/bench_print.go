@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/bench"
 )
 
@@ -33,7 +34,7 @@ func (m *measurement) printTable(w io.Writer) error {
 			mark = "*"
 		}
 		lines = append(lines, []string{
-			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), short(r.Bytes), strconv.Itoa(r.Iterations),
+			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
 			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean),
 			known(r.Bandwidth), known(r.ToCopy), known(r.ToExchange), mark,
 		})
@@ -49,7 +50,7 @@ func (m *measurement) printTable(w io.Writer) error {
 func allowance(l bench.Limits) string {
 	var copies []string
 	for _, c := range l.Copy {
-		copies = append(copies, fmt.Sprintf("%s %s", short(c.Bytes), digits(c.Time)))
+		copies = append(copies, fmt.Sprintf("%s %s", algo.FormatBytes(c.Bytes), digits(c.Time)))
 	}
 	text := "This machine, in µs: "
 	if len(copies) > 0 {

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/algo"
 )
 
 // count is the value of a flag that counts ranks.
@@ -68,15 +69,11 @@ func (s *size) String() string { return strconv.Itoa(int(*s)) }
 func (s *size) Type() string   { return "BYTES" }
 
 func (s *size) Set(text string) error {
-	digits, unit := text, 0
-	if i := strings.IndexAny(text, "KMG"); i >= 0 && i == len(text)-1 {
-		digits, unit = text[:i], strings.Index("_KMG", text[i:])
+	n, err := algo.ParseBytes(text)
+	if err != nil {
+		return err
 	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 0 || n > math.MaxInt>>(10*unit) {
-		return fmt.Errorf("want a number of bytes, as in 8, 64K or 4M")
-	}
-	*s = size(n << (10 * unit))
+	*s = size(n)
 	return nil
 }
 

@@ -295,6 +295,9 @@ type counted struct {
 	asked *int
 }
 
+// Value hides the context within, which would be asked itself else.
+func (c counted) Value(any) any { return nil }
+
 func (c counted) AfterFunc(f func()) func() bool {
 	*c.asked++
 	return context.AfterFunc(c.Context, f)

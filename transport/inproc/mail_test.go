@@ -7,3 +7,5 @@ import (
 )
 
 func TestLetters(t *testing.T) { transporttest.RunMail(t, start) }
+
+func TestMembersKeepTheirContract(t *testing.T) { transporttest.RunMember(t, start) }

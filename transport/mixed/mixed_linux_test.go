@@ -38,6 +38,7 @@ func TestTheContractIsKeptOverSeveralHosts(t *testing.T) {
 		t.Run(fmt.Sprint("hosts=", n), func(t *testing.T) {
 			transporttest.Run(t, hosts(n))
 			transporttest.RunMail(t, hosts(n))
+			transporttest.RunMember(t, hosts(n))
 		})
 	}
 }

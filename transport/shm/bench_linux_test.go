@@ -3,9 +3,11 @@ package shm
 import (
 	"fmt"
 	"testing"
+
+	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
-// BenchmarkExchange has processes play patterns: see player.play. Beside it, the
+// BenchmarkExchange has processes play patterns: see stage.Player. Beside it, the
 // same machine's lines from core to core. Of each it reports the best rounds in a
 // row as well, which tell more than the mean where the machine is busy.
 func BenchmarkExchange(b *testing.B) {
@@ -25,15 +27,15 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-func measure(b *testing.B, job *troupe, what string, bytes int) {
+func measure(b *testing.B, job *stage.Troupe, what string, bytes int) {
 	if what != "line" {
-		job.perform(b, what, bytes, 3)
+		job.Perform(b, what, bytes, 3)
 	}
-	job.best = 0
+	job.Best = 0
 	b.ResetTimer()
-	job.perform(b, what, bytes, b.N)
-	if job.best > 0 {
-		b.ReportMetric(float64(job.best), "best-ns/op")
+	job.Perform(b, what, bytes, b.N)
+	if job.Best > 0 {
+		b.ReportMetric(float64(job.Best), "best-ns/op")
 	}
 }
 

@@ -44,14 +44,14 @@ func (s *slot) castBytes() []byte {
 }
 
 // cast sends a message to several ranks at once, if that can be done now.
-func (o *op) cast(s *transport.Send) bool {
-	c := &o.e.caster
-	if len(s.Data) > castMost || c.slots == nil || len(o.sends) > 0 || !o.e.hasCastRoom() {
+func (e *Endpoint) cast(v label, s *transport.Send) bool {
+	c := &e.caster
+	if len(s.Data) > castMost || c.slots == nil || !e.hasCastRoom() {
 		return false
 	}
 	var to uint64
 	for _, rank := range s.To {
-		if o.e.links[rank].err != nil {
+		if e.links[rank].err != nil {
 			return false
 		}
 		to |= 1 << rank
@@ -62,7 +62,7 @@ func (o *op) cast(s *transport.Send) bool {
 	slot := castSlot(c.slots, c.tail)
 	retract(&slot.turn)
 	slot.size = uint32(len(s.Data))
-	slot.context, slot.sequence, slot.call = o.sig.Context, o.sig.Sequence, uint64(o.call)
+	slot.label(v, 0)
 	write(slot.readers(), to)
 	write(slot.number(), c.tail+1)
 	copy(slot.body[16:], s.Data)
@@ -70,7 +70,7 @@ func (o *op) cast(s *transport.Send) bool {
 	c.tail++
 	publish(&slot.turn, turn(uint32(c.tail), cast))
 	for _, rank := range s.To {
-		o.e.links[rank].tell(wrote)
+		e.links[rank].tell(wrote)
 	}
 	return true
 }

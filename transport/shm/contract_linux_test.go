@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/stage"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -14,11 +15,7 @@ func start(cfg Config) transporttest.Start {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := make([]transport.Endpoint, n)
-		for i, e := range ends {
-			all[i] = e
-		}
-		return all
+		return stage.All(ends)
 	}
 }
 
@@ -32,4 +29,23 @@ func TestTheContractIsKeptWhereNoRankReadsAnothersMemory(t *testing.T) {
 
 func TestLettersAreCarried(t *testing.T) {
 	transporttest.RunMail(t, start(Config{}))
+}
+
+func TestAMemberKeepsItsContract(t *testing.T) {
+	transporttest.RunMember(t, start(Config{}))
+}
+
+// Whatever does not fit into a slot is lent here.
+func TestTheContractIsKeptWithoutBoxes(t *testing.T) {
+	for name, cfg := range map[string]Config{"read": {}, "asked for": {Apart: true}} {
+		t.Run(name, func(t *testing.T) {
+			transporttest.Run(t, func(t *testing.T, n int) []transport.Endpoint {
+				ends := start(cfg)(t, n)
+				for _, e := range ends {
+					hold(e.(*Endpoint))
+				}
+				return ends
+			})
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
 // lostTime is within which every other rank names one that was killed. The product
@@ -41,10 +42,6 @@ func kill(t *testing.T, i int) {
 	var what string
 	var bytes int
 	fmt.Sscan(patterns[i%len(patterns)], &what, &bytes)
-	var env []string
-	if i%3 == 0 {
-		env = []string{"CHORALE_SHM_TEST_APART=1"}
-	}
 	random := rand.New(rand.NewPCG(uint64(i), 1))
 	most := 8 * time.Millisecond
 	if i/len(patterns)%4 == 1 {
@@ -55,49 +52,49 @@ func kill(t *testing.T, i int) {
 	victim := 1 + random.IntN(size-1)
 	name := fmt.Sprintf("kill %d, of rank %d after %v of %s with %d bytes", i, victim, after, what, bytes)
 
-	job := processes(t, size, env...)
-	defer job.end()
-	job.order(what, bytes, 1<<30)
+	job := troupe(t, size, i%3 == 0)
+	defer job.End()
+	job.Order(what, bytes, 1<<30)
 	killed := make(chan time.Time, 1)
 	time.AfterFunc(after, func() {
 		killed <- time.Now()
-		job.ranks[victim-1].Process.Kill()
+		job.Process(victim).Kill()
 	})
 	var err error
 	if what == "wait" { // for rank 0, which waits for the victim
-		err = job.repeat(call("wait"), []transport.Step{{Recvs: []transport.Recv{{From: victim}}}}, 1)
+		err = job.Await(victim)
 	} else {
-		err = job.play(what, bytes, 1<<30)
+		err = job.Play(what, bytes, 1<<30)
 	}
 	// Every rank has lost the victim itself, or heard of it from one that has.
 	lost := fmt.Sprintf("rank %d: %v", victim, transport.ErrLost)
 	if err == nil || !strings.Contains(err.Error(), lost) {
 		t.Errorf("%s: rank 0 says %q", name, err)
 	}
-	for rank, a := range job.ranks {
-		if a.out.Scan(); rank+1 != victim && !strings.Contains(a.out.Text(), lost) {
-			t.Errorf("%s: rank %d says %q", name, rank+1, a.out.Text())
+	for rank := 1; rank < size; rank++ {
+		if says := job.Says(rank); rank != victim && !strings.Contains(says, lost) {
+			t.Errorf("%s: rank %d says %q", name, rank, says)
 		}
 	}
-	if d := time.Since(<-killed); d > lostTime && !underRace {
+	if d := time.Since(<-killed); d > lostTime && !transporttest.UnderRace {
 		t.Errorf("%s: the last of the others says so after %v, want %v", name, d, lostTime)
 	}
 }
 
 func TestAStoppedRankIsNotLost(t *testing.T) {
 	job := processes(t, 2)
-	job.perform(t, "swap", 8, 10)
-	stopped := job.ranks[0].Process
+	job.Perform(t, "swap", 8, 10)
+	stopped := job.Process(1)
 	stopped.Signal(syscall.SIGSTOP)
 	defer stopped.Signal(syscall.SIGCONT)
 	time.AfterFunc(4*checkTime, func() { stopped.Signal(syscall.SIGCONT) })
-	job.perform(t, "swap", 8, 10)
+	job.Perform(t, "swap", 8, 10)
 }
 
 func TestNothingIsLeftInTheFileSystem(t *testing.T) {
 	before := names(t)
 	job := processes(t, 3)
-	job.perform(t, "direct", 8, 1)
+	job.Perform(t, "direct", 8, 1)
 	if during := names(t); during != before {
 		t.Errorf("while the job runs, /dev/shm holds %s, before %s", during, before)
 	}

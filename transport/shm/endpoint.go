@@ -72,6 +72,7 @@ import (
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/mailbox"
 )
 
 // A Config says which rank an endpoint is, and of what job.
@@ -135,7 +136,7 @@ type Endpoint struct {
 	hasty    int       // waits in which it does not spin for long
 	yields   int       // so far
 	apart    time.Time // when it has last moved to another core
-	mail     mailbox
+	mail     *mailbox.Box
 	seekers  int  // operations that wait for letters from any rank
 	unposted bool // something that concerns letters waits for room
 
@@ -168,6 +169,7 @@ func New(cfg Config) (*Endpoint, error) {
 	e.crowded = local > runtime.NumCPU()
 	e.share = (local + runtime.NumCPU() - 1) / runtime.NumCPU()
 	e.left.L = &e.mu
+	e.mail = mailbox.New(keeper{e}, cfg.Rank, cfg.Size)
 	e.register.seat = e.seat
 	for rank := range e.links {
 		l := &e.links[rank]
@@ -209,6 +211,9 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	}
 	if step.Signature.Context == 0 {
 		e.last = step.Signature
+	}
+	if e.quick(ctx, &step) {
+		return e.err
 	}
 	o := e.begin(ctx)
 	defer e.leave(o)
@@ -259,7 +264,7 @@ func (e *Endpoint) Release(context uint32) {
 		l := &e.links[i]
 		l.aside = slices.DeleteFunc(l.aside, func(m *message) bool { return m.whole && m.sig.Context == context })
 	}
-	e.discard(context)
+	e.mail.Discard(context)
 }
 
 // Unread returns a [transport.UnreadError] if a message has come that no

@@ -101,13 +101,13 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 			o.list(s)
 			continue
 		}
-		if len(s.To) >= castMin && o.cast(s) {
+		if len(s.To) >= castMin && len(o.sends) == 0 && e.cast(o.label(), s) {
 			continue
 		}
 		for _, to := range s.To {
 			l := &e.links[to]
 			if l.room() && len(o.sends) == 0 {
-				l.line(o, s.Data)
+				l.line(o.label(), s.Data)
 			} else {
 				o.sends = append(o.sends, sending{link: l, data: s.Data, combined: s.Combined})
 				e.watchOver(l)
@@ -119,7 +119,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 	}
 	if e.partings {
 		e.seePartings()
-		o.mourn(step)
+		e.mourn(step)
 	}
 	if !o.over {
 		o.send()
@@ -129,12 +129,12 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 
 // mourn fails the endpoint if the step sends something to a rank that has gone
 // without having taken it.
-func (o *op) mourn(step *transport.Step) {
+func (e *Endpoint) mourn(step *transport.Step) {
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {
-			if l := &o.e.links[to]; l.err != nil && !(l.took(l.tail) && len(step.Sends[i].Data) <= inlineMax) {
+			if l := &e.links[to]; l.err != nil && !(l.took(l.tail) && len(step.Sends[i].Data) <= inlineMax) {
 				l.hear() // that the ranks differ in what they call says more
-				o.e.fail(l.err)
+				e.fail(l.err)
 			}
 		}
 	}

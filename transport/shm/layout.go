@@ -50,7 +50,7 @@ func (l layout) room() int    { return roundUp(l.casts()+l.size*l.castLen(), hea
 func (l layout) total() int   { return l.room() + l.size*l.boxes*l.boxLen }
 
 func (l layout) castLen() int {
-	if l.size > castRanks {
+	if l.size <= castMin || l.size > castRanks {
 		return 0
 	}
 	return castDepth * lineLen

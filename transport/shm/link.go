@@ -51,12 +51,15 @@ type receiver struct {
 }
 
 // room reports whether a frame can be written.
-func (l *link) room() bool {
-	if l.tail-l.free <= l.mask {
+func (l *link) room() bool { return l.roomFor(1) }
+
+// roomFor reports whether n frames can be written, one or more.
+func (l *link) roomFor(n uint32) bool {
+	if l.tail-l.free+n-1 <= l.mask {
 		return true
 	}
 	l.free = l.out.taken.Load()
-	return l.tail-l.free <= l.mask
+	return l.tail-l.free+n-1 <= l.mask
 }
 
 // took reports whether the peer has taken a frame. That it has not is true of the

@@ -2,12 +2,12 @@ package shm
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/mailbox"
 )
 
 // A postman is the part of a link that carries letters.
@@ -17,13 +17,11 @@ import (
 // when the receiver grants that. So letters are taken out of the lane at once,
 // and hold up nothing.
 type postman struct {
-	waits    int         // operations that wait for letters, or for word of them
-	untaken  int         // what the short letters cost that the peer may not have taken
-	spent    int         // what those of the peer cost that were taken, unknown to it
+	waits    int // operations that wait for letters, or for word of them
+	account  mailbox.Account
 	offers   uint32      // letters that this rank has offered
 	offered  []*offering // to the peer, and not granted
 	carried  []*offering // granted by the peer, and on their way
-	granted  []*letter   // granted to the peer, and not here
 	kind     string      // the type of the last letter
 	notes    []note      // frames without contents that wait for room
 	unposted []envelope  // frames of letters that do
@@ -54,18 +52,12 @@ type envelope struct {
 	data   []byte // a copy, of one that waits for room
 }
 
-const (
-	// creditStep is how much taken letters cost before their sender is told.
-	creditStep = unreadMost / 4
-	// typeMost is how long the text of a type may be: a box takes it.
-	typeMost = boxMin / 2
-)
+// typeMost is how long the text of a type may be: a box takes it.
+const typeMost = boxMin / 2
 
 // shortLetter is how long a letter with its type may be that is copied when it is
 // posted.
-func (e *Endpoint) shortLetter() int { return min(letterMost, e.seg.boxLen) }
-
-var errWithdrawn = errors.New("shm: the letter was withdrawn")
+func (e *Endpoint) shortLetter() int { return min(mailbox.ShortMost, e.seg.boxLen) }
 
 // dispatch writes a frame of a letter behind those that wait, or has a copy of it
 // wait with them.
@@ -256,28 +248,24 @@ func (l *link) lend(ctx context.Context, stamp transport.Stamp, kind string, dat
 	return o.err
 }
 
-// fetch has the sender send a letter that it lends, and returns when it is here.
-func (m *letter) fetch(ctx context.Context, into []byte) error {
-	l := m.link
+// Fetch implements [mailbox.Link].
+func (l *link) Fetch(ctx context.Context, m *mailbox.Letter) error {
 	e := l.e
-	m.op = e.begin(ctx)
-	m.op.errand = errand{mail: true, on: l, begun: true}
-	defer e.leave(m.op)
-	m.data = into
-	l.granted = append(l.granted, m)
+	o := e.begin(ctx)
+	o.errand = errand{mail: true, on: l, begun: true}
+	defer e.leave(o)
+	m.Done = o.finish
 	e.expect(l.peer, 1)
 	defer e.expect(l.peer, -1)
-	l.note(note{as: grant, number: m.number})
-	e.await(m.op)
-	return m.op.err
+	l.note(note{as: grant, number: m.Number})
+	e.await(o)
+	return o.err
 }
 
-// credit tells the peer now and then what was taken of its letters.
-func (l *link) credit(n int) {
-	if l.spent += n; l.spent >= creditStep {
-		n := note{as: taken, total: l.spent}
-		l.spent = 0
-		l.note(n)
+// Credit implements [mailbox.Link].
+func (l *link) Credit(cost int) {
+	if due := l.account.Owe(cost); due > 0 {
+		l.note(note{as: taken, total: due})
 	}
 }
 
@@ -293,7 +281,7 @@ func (l *link) openLetter(s *slot, k kind) bool {
 	case post, postBoxed, offer, offerBoxed:
 		return l.openEnvelope(s, k)
 	case withdraw:
-		l.withdrawn(uint32(p.offset))
+		l.e.mail.Withdraw(l.peer, uint32(p.offset))
 	case grant:
 		i := slices.IndexFunc(l.offered, func(d *offering) bool { return d.number == p.number })
 		if i >= 0 {
@@ -306,7 +294,7 @@ func (l *link) openLetter(s *slot, k kind) bool {
 	case part:
 		return l.openPart(s)
 	case taken:
-		l.untaken -= min(l.untaken, int(p.total))
+		l.account.Repay(int(p.total))
 	default:
 		l.nonsense()
 		return false
@@ -318,18 +306,16 @@ func (l *link) openLetter(s *slot, k kind) bool {
 // openPart takes contents of a letter that was granted.
 func (l *link) openPart(s *slot) bool {
 	p := s.parcel()
-	i := slices.IndexFunc(l.granted, func(m *letter) bool { return m.number == p.number })
-	if i < 0 || int(p.offset) != l.granted[i].got || int(p.box) >= l.e.seg.boxes ||
-		int(s.size) > min(l.e.seg.boxLen, l.granted[i].Size-l.granted[i].got) {
+	m := l.e.mail.Awaited(l.peer, p.number)
+	if m == nil || int(p.offset) != m.Got || int(p.box) >= l.e.seg.boxes ||
+		int(s.size) > min(l.e.seg.boxLen, m.Size-m.Got) {
 		l.nonsense()
 		return false
 	}
-	m := l.granted[i]
-	m.got += copy(m.data[m.got:], l.e.seg.box(l.peer, int(p.box))[:s.size])
+	m.Got += copy(m.Data[m.Got:], l.e.seg.box(l.peer, int(p.box))[:s.size])
 	l.take()
-	if m.got == m.Size {
-		l.granted = slices.Delete(l.granted, i, i+1)
-		m.op.finish(nil)
+	if m.Got == m.Size {
+		m.Done(nil)
 	}
 	return true
 }
@@ -360,32 +346,17 @@ func (l *link) openEnvelope(s *slot, k kind) bool {
 	if k == offer || k == offerBoxed {
 		v.Size = int(p.total)
 		if l.err == nil {
-			l.e.deliver(&letter{Envelope: v, context: s.context, link: l, lent: true, number: uint32(p.offset)})
+			l.e.mail.Deliver(&mailbox.Letter{Envelope: v, Context: s.context, Link: l, Lent: true, Number: uint32(p.offset)})
 		}
 		l.take()
 		return true
 	}
-	m := l.e.mail.blank(v.Size)
-	m.Envelope, m.context, m.link = v, s.context, l
-	copy(m.data, b[text:n])
+	m := l.e.mail.Blank(v.Size)
+	m.Envelope, m.Context, m.Link = v, s.context, l
+	copy(m.Data, b[text:n])
 	l.take()
-	l.e.deliver(m)
+	l.e.mail.Deliver(m)
 	return true
-}
-
-// withdrawn drops a letter that the peer does not offer any more.
-func (l *link) withdrawn(number uint32) {
-	e := l.e
-	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool {
-		return m.lent && m.link == l && m.number == number
-	})
-	for i, m := range l.granted {
-		if m.number == number {
-			l.granted = slices.Delete(l.granted, i, i+1)
-			m.op.finish(errWithdrawn)
-			return
-		}
-	}
 }
 
 // noMail notes that the peer has gone: letters that it lends are gone too, and
@@ -393,7 +364,7 @@ func (l *link) withdrawn(number uint32) {
 func (l *link) noMail() {
 	e := l.e
 	l.notes, l.unposted, l.carried = nil, nil, nil
-	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool { return m.lent && m.link == l })
+	e.mail.Lose(l.peer)
 	for _, o := range e.ops {
 		switch {
 		case !o.mail || o.carries:
@@ -404,5 +375,5 @@ func (l *link) noMail() {
 			o.finish(l.err)
 		}
 	}
-	l.offered, l.granted = nil, nil
+	l.offered = nil
 }

@@ -12,14 +12,21 @@ import (
 // filling and reading, and what they read is still in cache.
 const burst = 2
 
-// stands returns what stands for the call in a frame that begins a message.
-func (o *op) stands() uint64 { return o.e.caster.tail<<32 | uint64(o.call) }
+// A label is what a frame that begins a message says of its call.
+type label struct{ context, sequence, call uint32 }
+
+func (o *op) label() label { return label{o.sig.Context, o.sig.Sequence, o.call} }
+
+// label writes it, and how many casts went before the frame.
+func (s *slot) label(v label, casts uint64) {
+	s.context, s.sequence, s.call = v.context, v.sequence, casts<<32|uint64(v.call)
+}
 
 // line writes a message that fits into a slot.
-func (l *link) line(o *op, p []byte) {
+func (l *link) line(v label, p []byte) {
 	s := l.blank()
 	s.size = uint32(len(p))
-	s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
+	s.label(v, l.e.caster.tail)
 	copy(s.body[:], p)
 	l.write(s, data)
 }
@@ -61,7 +68,7 @@ func (m *sending) boxed(o *op, b, n int) {
 	if !m.begun {
 		k = boxed
 		m.begun, m.first = true, l.tail+1
-		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
+		s.label(o.label(), o.e.caster.tail)
 	}
 	s.size = uint32(n)
 	*s.parcel() = parcel{total: uint64(len(m.data)), offset: uint64(m.sent), box: uint32(b), number: m.first}
@@ -78,7 +85,7 @@ func (m *sending) lend(o *op) {
 	if !m.begun {
 		k = lent
 		m.begun, m.first = true, l.tail+1
-		s.context, s.sequence, s.call = o.sig.Context, o.sig.Sequence, o.stands()
+		s.label(o.label(), o.e.caster.tail)
 	}
 	s.size = 0
 	*s.parcel() = parcel{
@@ -141,7 +148,7 @@ func (o *op) advance(run []sending) bool {
 		if hasRoom(run) {
 			switch {
 			case m.sent == 0 && len(m.data) <= inlineMax:
-				m.link.line(o, m.data)
+				m.link.line(o.label(), m.data)
 				o.e.moved = true
 				return true
 			case n == burst && !o.e.crowded:

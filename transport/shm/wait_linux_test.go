@@ -98,7 +98,7 @@ func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
 	ends[3].seg.own = nil
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	checkPeer(t, ends[0].Exchange(ctx, step), 3, transport.ErrLost, "its process has ended")
+	checkLost(t, ends[0].Exchange(ctx, step), 3, "its process has ended")
 }
 
 // A goroutine may change its thread wherever it is interrupted, as by a collection.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/stage"
 )
 
 // BenchmarkAllReduce is an allreduce of 8 bytes by recursive doubling, without
@@ -16,10 +16,10 @@ func BenchmarkAllReduce(b *testing.B) {
 	for _, n := range []int{2, 4, 8} {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
 			job := processes(b, n)
-			job.perform(b, "swap", 8, 100)
+			job.Perform(b, "swap", 8, 100)
 			b.ReportAllocs()
 			b.ResetTimer()
-			job.perform(b, "swap", 8, b.N)
+			job.Perform(b, "swap", 8, b.N)
 		})
 	}
 	b.Run("goroutines=2", func(b *testing.B) {
@@ -36,9 +36,9 @@ func BenchmarkThroughput(b *testing.B) {
 			b.Run(name+"processes", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
 				job := processes(b, 2)
-				job.perform(b, what, bytes, 2)
+				job.Perform(b, what, bytes, 2)
 				b.ResetTimer()
-				job.perform(b, what, bytes, b.N)
+				job.Perform(b, what, bytes, b.N)
 			})
 			b.Run(name+"goroutines", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
@@ -52,6 +52,28 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
+// BenchmarkLetters has two ranks send a letter to and fro, or one pour letters
+// on the other, which answers the last.
+func BenchmarkLetters(b *testing.B) {
+	for _, bytes := range []int{8, 4 << 10, 64 << 10, 1 << 20} {
+		for _, what := range []string{"ping", "letters"} {
+			name := fmt.Sprintf("%s/bytes=%d/", what, bytes)
+			b.Run(name+"processes", func(b *testing.B) {
+				b.SetBytes(int64(bytes))
+				job := processes(b, 2)
+				job.Perform(b, what, bytes, 10)
+				b.ReportAllocs()
+				b.ResetTimer()
+				job.Perform(b, what, bytes, b.N)
+			})
+			b.Run(name+"goroutines", func(b *testing.B) {
+				b.SetBytes(int64(bytes))
+				inOneProcess(b, what, bytes)
+			})
+		}
+	}
+}
+
 func inOneProcess(b *testing.B, what string, bytes int) {
 	ends, err := Loopback(2)
 	if err != nil {
@@ -59,12 +81,12 @@ func inOneProcess(b *testing.B, what string, bytes int) {
 	}
 	defer ends[0].Close()
 	defer ends[1].Close()
-	players := [2]player{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
+	players := [2]stage.Player{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
 	both := func(rounds int) {
 		var ranks sync.WaitGroup
 		for i := range players {
 			ranks.Go(func() {
-				if err := players[i].play(what, bytes, rounds); err != nil {
+				if err := players[i].Play(what, bytes, rounds); err != nil {
 					b.Error(err)
 				}
 			})
@@ -118,5 +140,3 @@ func pourPlain(b *testing.B, bytes int) {
 		b.Fatal(err)
 	}
 }
-
-var _ transport.Endpoint = (*Endpoint)(nil)

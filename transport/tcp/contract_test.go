@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/stage"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -14,11 +15,7 @@ func start(poller func([]*link) (poller, error)) transporttest.Start {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := make([]transport.Endpoint, n)
-		for i, e := range ends {
-			all[i] = e
-		}
-		return all
+		return stage.All(ends)
 	}
 }
 
@@ -28,4 +25,8 @@ func TestTheContractIsKept(t *testing.T) {
 
 func TestPumpsKeepTheContractToo(t *testing.T) {
 	transporttest.Run(t, start(newPumps))
+}
+
+func TestAMemberKeepsItsContract(t *testing.T) {
+	transporttest.RunMember(t, start(newPoller))
 }

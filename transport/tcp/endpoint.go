@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/mailbox"
 )
 
 // A Config says which rank an endpoint is, and how it meets the others.
@@ -82,7 +83,7 @@ type Endpoint struct {
 	poll     poller
 	watching []*link // those that the driver waits for
 	full     bool    // one of them has a full socket
-	mail     mailbox
+	mail     *mailbox.Box
 	seekers  int // operations that wait for letters from any rank
 }
 
@@ -115,6 +116,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 		cfg: cfg, links: links, poll: poll,
 		crowded: local > runtime.NumCPU(), procs: runtime.GOMAXPROCS(0),
 	}
+	e.mail = mailbox.New(keeper{e}, cfg.Rank, cfg.Size)
 	alive.Add(1)
 	e.left.L = &e.mu
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -178,7 +180,7 @@ func (e *Endpoint) Release(context uint32) {
 			l.aside = slices.DeleteFunc(l.aside, func(m *message) bool { return m.whole && m.sig.Context == context })
 		}
 	}
-	e.discard(context)
+	e.mail.Discard(context)
 }
 
 // Unread returns a [transport.UnreadError] if a message has come that no

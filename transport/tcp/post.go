@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/mailbox"
 )
 
 // A postman is the part of a link that carries letters.
@@ -16,16 +17,14 @@ import (
 // the receiver grants that, into the memory where they are to be. So letters
 // are always read at once, and hold up nothing.
 type postman struct {
-	waits   int       // operations that wait for letters, or for word of them
-	untaken int       // what the short letters cost that the peer may not have taken
-	taken   int       // what those of the peer cost that were taken, unknown to it
-	offers  uint32    // letters that this rank has offered
-	lent    []*loan   // offered to the peer, and not granted
-	granted []*letter // granted to the peer, and not here
-	letter  *letter   // where the bytes of the current frame go
-	kind    string    // the type of the last letter
-	due     bool      // a letter was granted to this rank, and is to be written
-	carrier *op       // sees to it that what was posted is written
+	waits   int // operations that wait for letters, or for word of them
+	account mailbox.Account
+	offers  uint32          // letters that this rank has offered
+	lent    []*loan         // offered to the peer, and not granted
+	letter  *mailbox.Letter // where the bytes of the current frame go
+	kind    string          // the type of the last letter
+	due     bool            // a letter was granted to this rank, and is to be written
+	carrier *op             // sees to it that what was posted is written
 }
 
 // A loan is a letter that this rank has offered.
@@ -35,12 +34,7 @@ type loan struct {
 	op     *op
 }
 
-// creditStep is how much taken letters cost before their sender is told.
-const creditStep = unreadMost / 4
-
 const tagLen = 8 // bytes of a tag before a type
-
-var errWithdrawn = errors.New("tcp: the letter was withdrawn")
 
 // connected returns when the link is up.
 func (l *link) connected(ctx context.Context) error {
@@ -53,7 +47,7 @@ func (l *link) connected(ctx context.Context) error {
 	// Who only posts would never learn what the peer has said.
 	l.listen()
 	if e.err != nil {
-		return e.ended()
+		return keeper{e}.Ended()
 	}
 	return l.err
 }
@@ -92,23 +86,28 @@ func (l *link) lend(ctx context.Context, stamp transport.Stamp, kind string, dat
 	return o.err
 }
 
-// fetch has the sender send a letter that it lends, and returns when it is here.
-func (m *letter) fetch(ctx context.Context, into []byte) error {
-	l := m.link
+// Fetch implements [mailbox.Link].
+func (l *link) Fetch(ctx context.Context, m *mailbox.Letter) error {
 	e := l.e
-	m.op = e.begin(ctx, transport.Step{})
-	m.op.errand = errand{mail: true, on: l, begun: true}
-	defer e.leave(m.op)
-	m.data = into
-	l.granted = append(l.granted, m)
+	o := e.begin(ctx, transport.Step{})
+	o.errand = errand{mail: true, on: l, begun: true}
+	defer e.leave(o)
+	m.Done = o.finish
 	e.expect(l.peer, 1)
 	defer e.expect(l.peer, -1)
-	l.note(header{kind: grant, sequence: m.number})
+	l.note(header{kind: grant, sequence: m.Number})
 	e.settle()
-	if !m.op.over {
-		e.await(m.op)
+	if !o.over {
+		e.await(o)
 	}
-	return m.op.err
+	return o.err
+}
+
+// Credit implements [mailbox.Link].
+func (l *link) Credit(cost int) {
+	if due := l.account.Owe(cost); due > 0 {
+		l.note(header{kind: taken, total: due})
+	}
 }
 
 // dispatch writes a frame of a letter, behind all that is queued. What the
@@ -179,22 +178,13 @@ func (l *link) carried() {
 	}
 }
 
-// credit tells the peer now and then what was taken of its letters.
-func (l *link) credit(n int) {
-	if l.taken += n; l.taken >= creditStep {
-		h := header{kind: taken, total: l.taken}
-		l.taken = 0
-		l.note(h)
-	}
-}
-
 // openLetter begins with a frame that concerns a letter.
 func (l *link) openLetter(h header, text []byte) error {
 	switch h.kind {
 	case post, offer:
 		return l.openEnvelope(h, text)
 	case withdraw:
-		l.withdrawn(h.sequence)
+		l.e.mail.Withdraw(l.peer, h.sequence)
 	case grant:
 		for i, d := range l.lent {
 			if d.number == h.sequence {
@@ -207,16 +197,14 @@ func (l *link) openLetter(h header, text []byte) error {
 			}
 		}
 	case part:
-		for _, m := range l.granted {
-			if m.number == h.sequence && l.rest == 0 && h.body <= m.Size-m.got {
-				l.letter, l.left = m, h.body
-				l.tookLetter(0)
-				return nil
-			}
+		m := l.e.mail.Awaited(l.peer, h.sequence)
+		if m == nil || l.rest > 0 || h.body > m.Size-m.Got {
+			return fmt.Errorf("%d bytes of a letter that nobody takes", h.body)
 		}
-		return fmt.Errorf("%d bytes of a letter that nobody takes", h.body)
+		l.letter, l.left = m, h.body
+		l.tookLetter(0)
 	case taken:
-		l.untaken -= min(l.untaken, h.total)
+		l.account.Repay(h.total)
 	}
 	return nil
 }
@@ -226,7 +214,7 @@ func (l *link) openEnvelope(h header, text []byte) error {
 	switch {
 	case len(text) < tagLen || l.rest > 0:
 		return errors.New("a letter inside a message")
-	case h.kind == post && (h.total > shortLetter || h.body != h.total):
+	case h.kind == post && (h.total > mailbox.ShortMost || h.body != h.total):
 		return fmt.Errorf("a short letter of %d bytes", h.total)
 	}
 	if string(text[tagLen:]) != l.kind {
@@ -234,11 +222,11 @@ func (l *link) openEnvelope(h header, text []byte) error {
 	}
 	envelope := transport.Envelope{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.kind}
 	if h.kind == offer {
-		l.e.deliver(&letter{Envelope: envelope, context: h.context, link: l, lent: true, number: h.sequence})
+		l.e.mail.Deliver(&mailbox.Letter{Envelope: envelope, Context: h.context, Link: l, Lent: true, Number: h.sequence})
 		return nil
 	}
-	m := l.e.mail.blank(h.total)
-	m.Envelope, m.context, m.link = envelope, h.context, l
+	m := l.e.mail.Blank(h.total)
+	m.Envelope, m.Context, m.Link = envelope, h.context, l
 	l.letter, l.left = m, h.body
 	l.tookLetter(0)
 	return nil
@@ -247,33 +235,16 @@ func (l *link) openEnvelope(h header, text []byte) error {
 // tookLetter notes that n bytes of the current frame are where they go.
 func (l *link) tookLetter(n int) {
 	m := l.letter
-	m.got += n
+	m.Got += n
 	if l.left -= n; l.left > 0 {
 		return
 	}
 	l.letter = nil
 	switch {
-	case !m.lent:
-		l.e.deliver(m)
-	case m.got == m.Size:
-		i := slices.Index(l.granted, m)
-		l.granted = slices.Delete(l.granted, i, i+1)
-		m.op.finish(nil)
-	}
-}
-
-// withdrawn drops a letter that the peer does not offer any more.
-func (l *link) withdrawn(number uint32) {
-	e := l.e
-	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool {
-		return m.lent && m.link == l && m.number == number
-	})
-	for i, m := range l.granted {
-		if m.number == number {
-			l.granted = slices.Delete(l.granted, i, i+1)
-			m.op.finish(errWithdrawn)
-			return
-		}
+	case !m.Lent:
+		l.e.mail.Deliver(m)
+	case m.Got == m.Size:
+		m.Done(nil)
 	}
 }
 
@@ -283,7 +254,7 @@ func (l *link) noMail() {
 	e := l.e
 	l.head, l.body, l.notes = nil, nil, nil
 	l.queue = slices.DeleteFunc(l.queue, func(m outgoing) bool { return m.as != 0 })
-	e.mail.letters = slices.DeleteFunc(e.mail.letters, func(m *letter) bool { return m.lent && m.link == l })
+	e.mail.Lose(l.peer)
 	for _, o := range e.ops {
 		switch {
 		case !o.mail:
@@ -294,7 +265,7 @@ func (l *link) noMail() {
 			o.finish(l.err)
 		}
 	}
-	l.lent, l.granted = nil, nil
+	l.lent = nil
 }
 
 // unposted returns the frames that wait for what is before them.

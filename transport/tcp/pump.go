@@ -23,10 +23,16 @@ func (p *pumps) attach(_ *link, conn net.Conn) (stream, error) {
 	return s, nil
 }
 
-// wait leaves it to the streams to say which of them is ready.
+// wait leaves it to the streams to say which of them is ready. It looks before it
+// waits: the bell may have rung for a link while nobody waited for that one yet.
 func (p *pumps) wait(links []*link, d time.Duration) {
+	ready := false
 	for _, l := range links {
 		l.ready = l.want
+		ready = l.stream.(*pump).ready(l.want) || ready
+	}
+	if ready {
+		return
 	}
 	if d < 0 {
 		<-p.bell
@@ -111,6 +117,17 @@ func (s *pump) empty() {
 		next, s.outErr = now[:0], err
 		s.wake()
 	}
+}
+
+// ready reports whether one of these is possible.
+func (s *pump) ready(want events) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	came := len(s.in) > 0 || s.inErr != nil
+	if want&writable != 0 && (s.outErr == nil && len(s.out) < pumpLen || s.outErr != nil && came) {
+		return true
+	}
+	return want&readable != 0 && came
 }
 
 func (s *pump) read(p []byte) (int, error) {

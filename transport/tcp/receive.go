@@ -89,7 +89,7 @@ func (l *link) space() (p []byte, direct bool) {
 	if l.left >= 4<<10 && l.lo == l.hi {
 		switch r := l.to; {
 		case l.letter != nil:
-			return l.letter.data[l.letter.got:][:l.left], true
+			return l.letter.Data[l.letter.Got:][:l.left], true
 		case r == nil:
 			return l.e.room(0, l.left), true
 		case r.Combine == nil:
@@ -150,7 +150,7 @@ func (l *link) begin(h header) {
 func (l *link) take(p []byte) {
 	switch {
 	case l.letter != nil:
-		copy(l.letter.data[l.letter.got:], p)
+		copy(l.letter.Data[l.letter.Got:], p)
 		l.tookLetter(len(p))
 		return
 	case l.to != nil && l.to.Combine == nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -13,6 +14,7 @@ import (
 var combineClaims = []claim{
 	{"AReceiveCombinesWhatComesWithWhatIsHeld", testCombine},
 	{"PiecesAreWholeElements", testPieces},
+	{"PiecesAreAlignedAsTheirElements", testAlignment},
 	{"SeveralReceivesCombineInOneStep", testCombineSeveral},
 }
 
@@ -98,6 +100,35 @@ func testPieces(t *testing.T, start Start) {
 			}
 			return nil
 		})
+	}
+}
+
+// Elements that lie across the ends of what a transport takes at a time arrive
+// whole, and where they would be aligned in an array of their own.
+func testAlignment(t *testing.T, start Start) {
+	for _, elem := range []int{8, 24, 40_000, 300_008} {
+		for _, call := range []string{"", "1", "five", "seven is odd"} {
+			size := elem * (3<<20/elem + 1)
+			s, data := transport.Signature{Call: call}, pattern(make([]byte, size), elem)
+			open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
+				return send(ctx, e, s, 1, data)
+			}, func(ctx context.Context, e transport.Endpoint) error {
+				into, misaligned := make([]byte, size), 0
+				err := e.Exchange(ctx, transport.Step{Signature: s, Recvs: []transport.Recv{{
+					From: 0, Into: into, Held: into, Elem: elem,
+					Combine: func(into, held, incoming []byte) {
+						if uintptr(unsafe.Pointer(&incoming[0]))%8 != 0 || len(incoming)%elem != 0 {
+							misaligned++
+						}
+						copy(into, incoming)
+					},
+				}}})
+				if err == nil && (misaligned > 0 || !bytes.Equal(into, data)) {
+					err = fmt.Errorf("elements of %d bytes behind %q: %d pieces are misaligned, or all is wrong", elem, call, misaligned)
+				}
+				return err
+			})
+		}
 	}
 }
 

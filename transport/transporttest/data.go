@@ -19,6 +19,7 @@ var dataClaims = []claim{
 	{"SentMemoryMayBeWrittenAfterExchange", testReuse},
 	{"AllPairsTalkAtOnce", testAllPairs},
 	{"AllRanksMaySendFirst", testSendFirst},
+	{"EightRanksSwap64MiBAtOnce", testSwapLarge},
 	{"RandomTrafficArrives", testRandomTraffic},
 }
 
@@ -164,6 +165,29 @@ func testSendFirst(t *testing.T, start Start) {
 			Signature: sig,
 			Sends:     []transport.Send{{To: []int{(e.Rank() + 1) % n}, Data: data}},
 			Recvs:     []transport.Recv{{From: (e.Rank() + n - 1) % n, Into: into}},
+		})
+		if err == nil && !bytes.Equal(into, data) {
+			err = fmt.Errorf("what arrived is not what was sent")
+		}
+		return err
+	})
+}
+
+// testSwapLarge has every two ranks fill both ways between them: no transport has
+// room for this either.
+func testSwapLarge(t *testing.T, start Start) {
+	size := 64 << 20
+	if testing.Short() || UnderRace {
+		size = 4 << 20
+	}
+	data := pattern(make([]byte, size), 2)
+	open(t, start, 8).each(func(ctx context.Context, e transport.Endpoint) error {
+		into := make([]byte, size)
+		peer := e.Rank() ^ 1
+		err := e.Exchange(ctx, transport.Step{
+			Signature: sig,
+			Sends:     []transport.Send{{To: []int{peer}, Data: data}},
+			Recvs:     []transport.Recv{{From: peer, Into: into}},
 		})
 		if err == nil && !bytes.Equal(into, data) {
 			err = fmt.Errorf("what arrived is not what was sent")

@@ -24,14 +24,17 @@ var mailClaims = []claim{
 	{"ALetterIsTakenAfterItsSenderHasLeft", testLetterSurvives},
 	{"WhoWaitsForALetterLearnsThatItsSenderHasLeft", testNoLetterFromLeft},
 	{"LettersAndStepsGoSideBySide", testLettersBesideSteps},
+	{"LettersThatNobodyTakesAreBounded", testUnreadBound},
+	{"WhatIsPostedArrivesWithoutItsSender", testPostedAlone},
+	{"ACancelledWaitForLettersEndsNoExchange", testCancelledWait},
+	{"WhoTakesFromAnyLearnsThatAllHaveLeft", testAllHaveLeft},
+	{"ManyTakeAndPostAtOnce", testManyAtOnce},
 }
 
 // RunMail tests that the endpoints that start makes keep the contract of
 // [transport.Mailer].
 func RunMail(t *testing.T, start Start) {
-	for _, c := range mailClaims {
-		t.Run(c.name, func(t *testing.T) { c.test(t, start) })
-	}
+	runAll(t, start, mailClaims)
 }
 
 var stamp = transport.Stamp{Context: 3, Tag: 5}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ var orderClaims = []claim{
 	{"ReceivesLandAsTheyComeUnlessInTurn", testOutOfOrder},
 	{"ReceivesInTurnLandInTheOrderListed", testInTurn},
 	{"ContextsNeverMeet", testContexts},
+	{"ALargeMessageDoesNotHoldBackAnotherContext", testLargeElsewhere},
 	{"ARankMayRunAhead", testRunAhead},
 }
 
@@ -183,6 +185,48 @@ func circulate(ctx context.Context, e transport.Endpoint, c, rounds int) error {
 		}
 	}
 	return nil
+}
+
+// testLargeElsewhere has rank 0 send a word and a large message behind it. When
+// the word is there, the message is on its way, before that of another context.
+func testLargeElsewhere(t *testing.T, start Start) {
+	other := sig
+	other.Context++
+	word, large, small := []byte("word"), pattern(make([]byte, 20<<20), 1), []byte("small")
+	begun := make(chan struct{})
+	open(t, start, 2).mustAll(
+		func(ctx context.Context, e transport.Endpoint) error {
+			sent := make(chan error, 1)
+			go func() {
+				sent <- e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{
+					{To: []int{1}, Data: word}, {To: []int{1}, Data: large},
+				}})
+			}()
+			<-begun
+			return errors.Join(send(ctx, e, other, 1, small), <-sent)
+		},
+		func(ctx context.Context, e transport.Endpoint) error {
+			into := make([]byte, len(large))
+			err := recv(ctx, e, sig, 0, into[:len(word)])
+			close(begun)
+			if err != nil {
+				return err
+			}
+			for _, m := range []struct {
+				sig  transport.Signature
+				want []byte
+			}{{other, small}, {sig, large}} {
+				got := into[:len(m.want)]
+				if err := recv(ctx, e, m.sig, 0, got); err != nil {
+					return err
+				}
+				if !bytes.Equal(got, m.want) {
+					return fmt.Errorf("the message of %d bytes is not the one sent", len(m.want))
+				}
+			}
+			return nil
+		},
+	)
 }
 
 // testRunAhead has rank 2 send for call 2 while rank 0 is still in call 1,

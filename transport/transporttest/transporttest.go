@@ -1,6 +1,7 @@
 // Package transporttest says in tests what a [transport.Endpoint] must do.
 //
-// [Run] is the contract: every transport passes it. [Faulty] wraps an endpoint
+// [Run] is the contract: every transport passes it. [RunMail] is that of letters,
+// and [RunMember] what the launcher of a job of processes wants beyond. [Faulty] wraps an endpoint
 // in faults, for those who want to know what their code does when a rank is
 // slow, gives up or goes away.
 package transporttest
@@ -24,6 +25,9 @@ type Start func(t *testing.T, n int) []transport.Endpoint
 // waits for it where the endpoint is right.
 const patience = 30 * time.Second
 
+// UnderRace is set where the race detector makes every byte dear.
+var UnderRace bool
+
 type claim struct {
 	name string
 	test func(t *testing.T, start Start)
@@ -35,12 +39,16 @@ type claim struct {
 func Run(t *testing.T, start Start) {
 	before := goleak.IgnoreCurrent()
 	for _, group := range [][]claim{dataClaims, combineClaims, orderClaims, mismatchClaims, endClaims} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) { c.test(t, start) })
-		}
+		runAll(t, start, group)
 	}
 	if !t.Failed() {
 		goleak.VerifyNone(t, before)
+	}
+}
+
+func runAll(t *testing.T, start Start, claims []claim) {
+	for _, c := range claims {
+		t.Run(c.name, func(t *testing.T) { c.test(t, start) })
 	}
 }
 
@@ -81,11 +89,7 @@ func (j *job) each(p part) {
 	for i := range parts {
 		parts[i] = p
 	}
-	for rank, err := range j.all(parts...) {
-		if err != nil {
-			j.Fatalf("rank %d: %v", rank, err)
-		}
-	}
+	j.mustAll(parts...)
 }
 
 // all runs parts[i] on rank i, all at once, and returns their errors. A nil
@@ -109,6 +113,30 @@ func (j *job) all(parts ...part) []error {
 		j.FailNow()
 	}
 	return errs
+}
+
+// mustAll is all where no error is allowed.
+func (j *job) mustAll(parts ...part) {
+	j.Helper()
+	for rank, err := range j.all(parts...) {
+		if err != nil {
+			j.Errorf("rank %d: %v", rank, err)
+		}
+	}
+	if j.Failed() {
+		j.FailNow()
+	}
+}
+
+// until returns when cond holds.
+func (j *job) until(cond func() bool) {
+	j.Helper()
+	for !cond() {
+		if j.ctx.Err() != nil {
+			j.Fatal("what is waited for never comes")
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
 }
 
 // await fails the test when wait does not return although every context of the

@@ -1,5 +1,0 @@
-//go:build race
-
-package tcp
-
-func init() { underRace = true }

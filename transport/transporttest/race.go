@@ -1,0 +1,5 @@
+//go:build race
+
+package transporttest
+
+func init() { UnderRace = true }
