@@ -212,7 +212,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if step.Signature.Context == 0 {
 		e.last = step.Signature
 	}
-	if e.quick(ctx, &step) {
+	if e.quick(ctx, &step) || e.err != nil { // it may have heard nonsense
 		return e.err
 	}
 	o := e.begin(ctx)
