@@ -17,14 +17,16 @@
 // Longer messages go through boxes. Every rank has some, of up to 64 KiB, and
 // fills them for others to read: the receiver copies or combines straight out of
 // the box. Both work at the same time on different boxes, which are few enough to
-// stay in cache. A message to several ranks is in boxes once, and read by all.
+// stay in cache; where every rank has a core, 2 KiB of each are used. A message to
+// several ranks is in boxes once, and read by all.
 //
 // A long message to one rank is lent, and so is what is left of one when all boxes
 // are held by ranks that do not read: the receiver reads it in the sender's memory
 // (process_vm_readv), if the system lets it, and else asks for it. Some boxes are
 // for such messages alone, so that nobody who receives is held up by somebody who
-// does not. Memory that is lent again and again is moved to huge pages, which takes
-// up to 2 MiB more for each end of a buffer, and half of the time from a message.
+// does not. Memory from which long messages are sent again and again is moved to
+// huge pages: a buffer takes up to 2 MiB more at each end then, and a message half
+// of the time.
 //
 // The text of a call does not travel: a frame has a hash of it, and the text is
 // in the seat of the rank, where those look who find that calls differ. There a
@@ -32,7 +34,8 @@
 //
 // # Who moves what
 //
-// The endpoint has no goroutine of its own. Whoever waits in Exchange drives: it
+// A step of short messages that meets nothing else is done on the spot. Otherwise,
+// whoever waits in Exchange drives, for the endpoint has no goroutine of its own: it
 // looks at the lanes until its own messages are complete; others that wait at
 // the same time sleep meanwhile. It spins for a moment if there are as many cores
 // as ranks, then lets other processes have the core in between, and then sleeps

@@ -15,13 +15,15 @@ import (
 // A short letter travels whole, in a slot or a box; where there is no room, a
 // copy waits until there is. A long one is offered; its contents follow in boxes
 // when the receiver grants that. So letters are taken out of the lane at once,
-// and hold up nothing.
+// and hold up nothing. Nor is one held up for long by who has all boxes, and may
+// wait for that letter: the copy is offered then.
 type postman struct {
 	waits    int // operations that wait for letters, or for word of them
 	account  mailbox.Account
 	offers   uint32      // letters that this rank has offered
 	offered  []*offering // to the peer, and not granted
 	carried  []*offering // granted by the peer, and on their way
+	copies   int         // of both, those that nobody waits for
 	kind     string      // the type of the last letter
 	notes    []note      // frames without contents that wait for room
 	unposted []envelope  // frames of letters that do
@@ -32,7 +34,7 @@ type offering struct {
 	number uint32
 	data   []byte
 	sent   int
-	op     *op
+	op     *op // nil if data is a copy, and nobody waits for it
 }
 
 // A note is a frame without contents.
@@ -50,6 +52,7 @@ type envelope struct {
 	number uint32
 	total  int
 	data   []byte // a copy, of one that waits for room
+	stuck  time.Time
 }
 
 // typeMost is how long the text of a type may be: a box takes it.
@@ -157,18 +160,46 @@ func (l *link) postRest() bool {
 		l.notes = slices.Delete(l.notes, 0, 1)
 		l.e.moved = true
 	}
-	for len(l.unposted) > 0 && l.writeEnvelope(&l.unposted[0], l.unposted[0].data) {
+	for len(l.unposted) > 0 {
+		if v := &l.unposted[0]; !l.writeEnvelope(v, v.data) && !l.offerCopy(v) {
+			break
+		}
 		l.unposted = slices.Delete(l.unposted, 0, 1)
 		l.e.moved = true
 	}
 	for len(l.carried) > 0 && l.writePart(l.carried[0]) {
 		if d := l.carried[0]; d.sent == len(d.data) {
 			l.carried = slices.Delete(l.carried, 0, 1)
-			d.op.finish(nil)
+			if d.op != nil {
+				d.op.finish(nil)
+			} else {
+				l.copies--
+				l.e.expect(l.peer, -1)
+			}
 		}
 		l.e.moved = true
 	}
-	return len(l.notes)+len(l.unposted)+len(l.carried) > 0
+	return len(l.notes)+len(l.unposted)+len(l.carried)+l.copies > 0
+}
+
+// offerCopy offers a short letter that has waited for a box for long.
+func (l *link) offerCopy(v *envelope) bool {
+	if v.as != post || len(v.kind) > inlineMax-16 || !l.room() {
+		return false
+	}
+	if now := time.Now(); v.stuck.IsZero() {
+		v.stuck = now
+		return false
+	} else if now.Sub(v.stuck) < togetherTime {
+		return false
+	}
+	l.offers++
+	l.writeEnvelope(&envelope{as: offer, stamp: v.stamp, kind: v.kind, number: l.offers, total: len(v.data)}, nil)
+	l.offered = append(l.offered, &offering{number: l.offers, data: v.data})
+	l.copies++
+	l.account.Refund(len(v.data))
+	l.e.expect(l.peer, 1)
+	return true
 }
 
 // writePart writes the next bytes of a letter that the peer has granted.
@@ -287,7 +318,9 @@ func (l *link) openLetter(s *slot, k kind) bool {
 		if i >= 0 {
 			d := l.offered[i]
 			l.offered = slices.Delete(l.offered, i, i+1)
-			d.op.begun = true
+			if d.op != nil {
+				d.op.begun = true
+			}
 			l.carried = append(l.carried, d)
 			l.e.unposted = true
 		}
@@ -376,4 +409,8 @@ func (l *link) noMail() {
 		}
 	}
 	l.offered = nil
+	if l.copies > 0 {
+		e.expect(l.peer, -l.copies)
+		l.copies = 0
+	}
 }

@@ -29,6 +29,9 @@ func (a *Account) Charge(size int) bool {
 	return true
 }
 
+// Refund takes back what a letter has cost that is lent after all.
+func (a *Account) Refund(size int) { a.Repay(size + letterCost) }
+
 // Repay notes that the other has taken letters that cost so much.
 func (a *Account) Repay(cost int) { a.untaken -= min(a.untaken, cost) }
 
