@@ -46,7 +46,6 @@ var rules = []rule{
 	{sched.Reduce, 17, 64 << 10, "tcp", "reduce-scatter-gather", "all ranks share the combining"},
 	{sched.Reduce, 0, 0, "shm", "binomial", "fewest steps"},
 	{sched.Reduce, 3, 64 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
-	{sched.Reduce, 2, 512 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
 
 	{sched.Scatter, 0, 0, "", "binomial", "fewest steps"},
 	{sched.Scatter, 0, 1 << 10, "inproc", "linear", "every part is copied once"},

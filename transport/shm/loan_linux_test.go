@@ -21,7 +21,7 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 		step := transport.Step{Signature: sig}
 		into := make([][]byte, wantsMost+1)
 		for i := range into {
-			data := bytes.Repeat([]byte{byte(i)}, lendIdle)
+			data := bytes.Repeat([]byte{byte(i)}, lendMin)
 			if e.Rank() == 0 {
 				step.Sends = append(step.Sends, transport.Send{To: []int{1}, Data: data})
 				continue
@@ -32,7 +32,7 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 		}
 		err := e.Exchange(ctx, step)
 		for i, p := range into {
-			if err == nil && e.Rank() == 1 && bytes.Count(p, []byte{byte(i)}) != lendIdle {
+			if err == nil && e.Rank() == 1 && bytes.Count(p, []byte{byte(i)}) != lendMin {
 				err = errors.New("another message arrived")
 			}
 		}

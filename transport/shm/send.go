@@ -180,33 +180,33 @@ func (o *op) advance(run []sending) bool {
 }
 
 // From where on a message is lent, to be copied once, by the kernel, instead of
-// twice. In between, boxes are faster: while the sender fills one, the receiver
-// reads another. That gains nothing for a rank that both sends and receives. Where
-// ranks share cores, only what lies in huge pages is lent, for the kernel's copy
-// keeps both of them waiting, and nothing that can be combined straight out of a
-// box. Measured in November 2026 on two cores, by chorale bench
-// -n 2,4 --transport shm, in µs, boxes and loans: allgather of 64 KiB by two ranks
-// 10 and 6.2, bcast of 64 KiB 5.5 and 10.8, scatter of 1 MiB 92 and 68; by four, of
-// 64 KiB 13 and 21, and of 1 MiB 280 and 155. Where cores are far from each other,
-// loans gain earlier: their bytes cross once. What goes to several ranks is in
-// boxes once for all.
+// twice. Where ranks share cores, only what lies in huge pages is lent, for the
+// kernel's copy keeps both of them waiting, and nothing that can be combined
+// straight out of a box.
+//
+// Measured in November 2026 on two cores, by chorale bench -n 2,4 --transport shm,
+// in µs, boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, scatter 6.8
+// and 6.2; by four, scatter of 64 KiB 13 and 21, of 1 MiB 280 and 155. What the
+// sender has just written is in its cache, from where boxes bring it faster: bcast
+// of 64 KiB 5.5 and 10.8. But where the system has put the cores far from each
+// other, boxes take three to four times as long, and loans of what has been read
+// before as long as ever: scatter of 64 KiB 22 and 6.5.
+//
+// What goes to several ranks is in boxes once for all.
 const (
-	lendBusy    = 64 << 10 // by a rank that receives in the same step
-	lendIdle    = 512 << 10
+	lendMin     = 64 << 10
 	lendCrowded = 128 << 10
 )
 
 // isLong reports whether the message is better lent, if its receiver can read this
 // process's memory as this one can read the receiver's.
 func (m *sending) isLong(o *op) bool {
-	least := lendIdle
-	switch {
-	case m.begun, o.e.crowded && m.combined:
-		return false
-	case o.e.crowded:
+	least := lendMin
+	if o.e.crowded {
 		least = lendCrowded
-	case len(o.recvs) > 0:
-		least = lendBusy
+	}
+	if m.begun || o.e.crowded && m.combined {
+		return false
 	}
 	if len(m.data) < least || m.link.seat.stage() != joined || !m.link.reaches() {
 		return false
