@@ -6,9 +6,13 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// quickLooks is how often quick looks in vain before it leaves the waiting to
-// others, who do it better: a message takes less.
-const quickLooks = 100
+const (
+	// quickMost is how long a message is at most that is sent and taken at once.
+	quickMost = pieceLen
+	// quickLooks is how often quick looks in vain before it leaves the waiting to
+	// others, who do it better: a message takes less.
+	quickLooks = 100
+)
 
 // quick does a step of short messages, or the beginning of one, while nothing else
 // is in progress. It sends all, and takes what comes in the order in which the
@@ -25,7 +29,7 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 	}
 	for i := range step.Sends {
 		s := &step.Sends[i]
-		if len(s.Data) > inlineMax {
+		if len(s.Data) > quickMost {
 			return false
 		}
 		for _, to := range s.To {
@@ -39,7 +43,7 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 	}
 	for i := range step.Recvs {
 		r := &step.Recvs[i]
-		if len(r.Into) > inlineMax || e.peer(r.From) != nil {
+		if len(r.Into) > quickMost || e.peer(r.From) != nil {
 			return false
 		}
 		if l := &e.links[r.From]; l.err != nil || len(l.aside)+len(l.flows) > 0 {
@@ -48,10 +52,9 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 	}
 	v := label{step.Signature.Context, step.Signature.Sequence, e.register.hash(step.Signature.Call)}
 	for i := range step.Sends {
-		if s := &step.Sends[i]; len(s.To) < castMin || !e.cast(v, s) {
-			for _, to := range s.To {
-				e.links[to].line(v, s.Data)
-			}
+		if !e.sendQuickly(&step.Sends[i], v) {
+			step.Sends = step.Sends[i:]
+			return false
 		}
 	}
 	if e.tellAll(); e.partings {
@@ -75,10 +78,14 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 				return false
 			}
 			continue
-		case k != data && k != cast || s.context != v.context || s.sequence != v.sequence || uint32(s.call) != v.call || int(s.size) != len(r.Into):
+		case !k.begins() || s.context != v.context || s.sequence != v.sequence || uint32(s.call) != v.call || int(s.size) != len(r.Into):
 			return false
 		}
-		e.landQuickly(r, s, k)
+		p, whole := l.wholeOf(s, k)
+		if !whole {
+			return false
+		}
+		e.landQuickly(r, p)
 		if l.blocked = false; k == cast {
 			l.takeCast()
 		} else {
@@ -89,12 +96,49 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 	return true
 }
 
-// landQuickly does what the receive says with a message.
-func (e *Endpoint) landQuickly(r *transport.Recv, s *slot, k kind) {
-	p := s.body[:s.size:s.size]
-	if k == cast {
-		p = s.castBytes()
+// sendQuickly writes a message for which there is room in the lanes. It returns
+// false if there is no box for it.
+func (e *Endpoint) sendQuickly(s *transport.Send, v label) bool {
+	switch {
+	case len(s.Data) > inlineMax:
+		b := e.freeBox(false)
+		if b == noBox {
+			return false
+		}
+		n := e.fill(b, s.Data)
+		for _, to := range s.To {
+			m := sending{link: &e.links[to], data: s.Data}
+			m.boxed(v, b, n)
+		}
+	case len(s.To) < castMin || !e.cast(v, s):
+		for _, to := range s.To {
+			e.links[to].line(v, s.Data)
+		}
 	}
+	return true
+}
+
+// wholeOf returns the bytes of a message that has begun, if all of them are in its
+// slot or box.
+func (l *link) wholeOf(s *slot, k kind) (p []byte, whole bool) {
+	switch k {
+	case data:
+		if s.size <= inlineMax {
+			return s.body[:s.size:s.size], true
+		}
+	case cast:
+		return s.castBytes(), true
+	case boxed:
+		at := s.parcel()
+		if at.total == uint64(s.size) && at.box < uint32(l.e.seg.boxes) && int(s.size) <= l.e.seg.boxLen {
+			return l.e.seg.box(l.peer, int(at.box))[:s.size:s.size], true
+		}
+	}
+	return nil, false
+}
+
+// landQuickly does what the receive says with a message.
+func (e *Endpoint) landQuickly(r *transport.Recv, p []byte) {
 	if r.Combine == nil {
 		copy(r.Into, p)
 		return

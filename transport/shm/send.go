@@ -61,20 +61,20 @@ func (o *op) list(s *transport.Send) {
 }
 
 // boxed writes the frame of a message's next bytes, which are in a box.
-func (m *sending) boxed(o *op, b, n int) {
+func (m *sending) boxed(v label, b, n int) {
 	l := m.link
 	s := l.blank()
 	k := more
 	if !m.begun {
 		k = boxed
 		m.begun, m.first = true, l.tail+1
-		s.label(o.label(), o.e.caster.tail)
+		s.label(v, l.e.caster.tail)
 	}
 	s.size = uint32(n)
 	*s.parcel() = parcel{total: uint64(len(m.data)), offset: uint64(m.sent), box: uint32(b), number: m.first}
 	m.sent += n
 	l.write(s, k)
-	o.e.filled(b, l)
+	l.e.filled(b, l)
 }
 
 // lend writes the frame that offers what is left of a message.
@@ -169,7 +169,7 @@ func (o *op) advance(run []sending) bool {
 		}
 		filled := o.e.fill(b, m.piece())
 		for i := range run {
-			run[i].boxed(o, b, filled)
+			run[i].boxed(o.label(), b, filled)
 		}
 		o.e.moved = true
 		m.stuck = time.Time{}
@@ -280,7 +280,7 @@ func (d *loan) repaid(o *op) bool {
 			return false
 		}
 		o.e.moved = true
-		d.boxed(o, b, o.e.fill(b, d.data[d.sent:]))
+		d.boxed(o.label(), b, o.e.fill(b, d.data[d.sent:]))
 	}
 	return true
 }
