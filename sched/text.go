@@ -107,7 +107,7 @@ func Parse(data []byte) (*Schedule, error) {
 func ParseText(data []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{Blocks: 1}, rank: -1}
 	for i, line := range strings.Split(string(data), "\n") {
-		line, _, _ = strings.Cut(line, "#")
+		line, _, _ = strings.Cut(line, "#") // most lines have no comment
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
