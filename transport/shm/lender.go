@@ -19,7 +19,8 @@ type lender struct {
 // A region is a piece of memory that could be one huge page.
 type region struct {
 	number uintptr // its address, in regions
-	sent   int64   // bytes of messages that lie there; negative if it is huge
+	sent   int64   // bytes of messages that lie there, since it was last moved
+	huge   bool
 }
 
 const (
@@ -27,8 +28,8 @@ const (
 	// sentFirst is after how many bytes a region is moved: that takes half a
 	// millisecond, as long as what it would have gained by then.
 	sentFirst = 6 * regionLen
-	// sentAgain is after how many more it is looked at again: the Go runtime may
-	// have returned a part of it to the system.
+	// sentAgain is after how many more it is tried again: the Go runtime may have
+	// returned a part of it to the system, or the system have found a huge page.
 	sentAgain = 1 << 32
 	// movingShare is the part of the time for which regions are moved, at most, by
 	// all ranks that share a core.
@@ -45,7 +46,7 @@ func (d *lender) send(p []byte) bool {
 		if r.number != n {
 			*r = region{number: n}
 		}
-		huge = huge && r.sent < 0
+		huge = huge && r.huge
 		r.sent += int64(min(end, (n+1)*regionLen) - max(begin, n*regionLen))
 		if r.sent >= sentFirst && d.due == nil {
 			d.due = r
@@ -65,14 +66,14 @@ func (d *lender) move(e *Endpoint) {
 	d.due, d.moving = nil, true
 	e.others.Go(func() {
 		start := time.Now()
-		moved := collapse(number*regionLen, regionLen)
+		moved, later := collapse(number*regionLen, regionLen)
 		now := time.Now()
 		e.lock()
 		defer e.unlock()
 		d.moving = false
 		d.next = now.Add(movingShare * time.Duration(e.share) * now.Sub(start))
 		if r.number == number {
-			if r.sent = 0; moved {
+			if r.huge, r.sent = moved, 0; !later {
 				r.sent = sentFirst - sentAgain
 			}
 		}

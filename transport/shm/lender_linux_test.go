@@ -71,3 +71,33 @@ func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
 		}
 	}
 }
+
+// The kernel moves nothing of a mapping that is to have small pages.
+func TestMemoryThatCannotBeMovedDoesNotPassForHuge(t *testing.T) {
+	mapped, err := unix.Mmap(-1, 0, 2*regionLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mapped)
+	if err := unix.Madvise(mapped, unix.MADV_NOHUGEPAGE); err != nil {
+		t.Skipf("this kernel has no huge pages: %v", err)
+	}
+	e := job(t, 2)[0]
+	at := int(uintptr(unsafe.Pointer(&mapped[0])))
+	data := mapped[roundUp(at, regionLen)-at:][:regionLen]
+	copy(data, bytes.Repeat([]byte("sent"), len(data)/4))
+	for range 2 * sentFirst / regionLen {
+		e.lock()
+		if e.lender.send(data) {
+			t.Error("small pages pass for huge ones")
+		}
+		if e.lender.due != nil {
+			e.lender.move(e)
+		}
+		e.unlock()
+		until(e, func() bool { return !e.lender.moving })
+	}
+	if n := inHugePages(t, data); n != 0 {
+		t.Errorf("%d KiB lie in huge pages", n)
+	}
+}

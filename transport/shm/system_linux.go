@@ -151,12 +151,12 @@ func admit() {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
 }
 
-// collapse moves this process's memory there to huge pages. Where the kernel
-// cannot do that, or has none, all stays as it is. It returns false if it may be
-// worth another try: somebody reads the memory just now.
-func collapse(address, n uintptr) bool {
+// collapse moves this process's memory there to huge pages, and reports whether
+// it lies there now. If not, all is as it was, and later says whether it may be
+// worth another try soon: somebody reads the memory just now.
+func collapse(address, n uintptr) (moved, later bool) {
 	_, _, errno := syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
-	return errno != unix.EAGAIN && errno != unix.EBUSY
+	return errno == 0, errno == unix.EAGAIN || errno == unix.EBUSY
 }
 
 const (
