@@ -35,11 +35,13 @@ var catalog = []*Algorithm{
 	&reduceRotated,
 
 	&scatterLinear,
+	&scatterDirect,
 	&scatterBinomial,
 	&scatterMesh,
 	&scatterRotated,
 
 	&gatherLinear,
+	&gatherDirect,
 	&gatherBinomial,
 	&gatherMesh,
 	&gatherRotated,

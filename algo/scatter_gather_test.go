@@ -9,6 +9,7 @@ import (
 func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 	expectMessages(t, sched.Scatter, []messageCase{
 		{"linear", 4, 1, "1→0; 1→2; 1→3"},
+		{"direct", 4, 1, "1→0 1→2 1→3"},
 		{"binomial", 8, 0, "0→4; 0→2 4→6; 0→1 2→3 4→5 6→7"},
 		{"binomial", 1, 0, ""},
 		// SPEC S3: the pattern of the hypercube on a mesh.
@@ -17,6 +18,7 @@ func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 	})
 	expectMessages(t, sched.Gather, []messageCase{
 		{"linear", 4, 1, "0→1; 2→1; 3→1"},
+		{"direct", 4, 1, "0→1 2→1 3→1"},
 		// SPEC S2: every odd rank to the even one below, then multiples of 4.
 		{"binomial", 8, 0, "1→0 3→2 5→4 7→6; 2→0 6→4; 4→0"},
 		{"binomial", 1, 0, ""},
