@@ -14,9 +14,10 @@
 // that takes longer is a batch.
 //
 // Before that, batches of 1, 2, 4, … calls warm up, three of each, until the
-// fastest is long enough. Samples are taken until the median is stable: 95 % of
-// the time, the true one is within 1 % of it; or until the time for a cell is
-// over. The first few samples are always taken.
+// fastest is long enough; and then more of them, for as long in all as the samples
+// may take. Samples are taken until the median is stable: 95 % of the time, the
+// true one is within 1 % of it; or until the time for a cell is over. The first few
+// samples are always taken.
 //
 // The root, where there is one, goes round: each call of a batch has the next
 // rank for its root. A root that has to receive what the one before has sent
@@ -112,9 +113,16 @@ type Bench struct {
 	Time      time.Duration // for the samples of one cell, if their median is not stable before
 	Verify    bool          // compare what calls leave behind with what the collective promises
 
-	bytes  memory[byte]
-	floats memory[float32]
+	memory memory
 	loop   loop
+}
+
+// Reserve makes the memory for cells that will be measured. Without it, a cell that
+// needs more than those before gets new memory.
+func (b *Bench) Reserve(cells []Cell) {
+	for _, cell := range cells {
+		b.memory.reserve(cell, b.Comm)
+	}
 }
 
 // Measure measures a cell. An error of the call, or a result that is not what
@@ -124,13 +132,13 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 		return Row{}, err
 	}
 	if cell.Collective.Combines() {
-		return measure(ctx, b, cell, &b.floats)
+		return measure[float32](ctx, b, cell)
 	}
-	return measure(ctx, b, cell, &b.bytes)
+	return measure[byte](ctx, b, cell)
 }
 
-func measure[T element](ctx context.Context, b *Bench, cell Cell, m *memory[T]) (Row, error) {
-	w := newWork(b.Comm, cell, m)
+func measure[T element](ctx context.Context, b *Bench, cell Cell) (Row, error) {
+	w := newWork[T](b.Comm, cell, &b.memory)
 	check := w.verify
 	if !b.Verify {
 		check = w.run

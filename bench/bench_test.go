@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
@@ -52,9 +53,9 @@ func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 // verify checks one call of a cell.
 func verify(ctx context.Context, b *Bench, cell Cell) error {
 	if cell.Collective.Combines() {
-		return newWork(b.Comm, cell, &b.floats).verify(ctx)
+		return newWork[float32](b.Comm, cell, &b.memory).verify(ctx)
 	}
-	return newWork(b.Comm, cell, &b.bytes).verify(ctx)
+	return newWork[byte](b.Comm, cell, &b.memory).verify(ctx)
 }
 
 func TestWhatEveryAlgorithmPromisesIsWhatVerifyWants(t *testing.T) {
@@ -88,9 +89,9 @@ func TestOneWrongElementIsFound(t *testing.T) {
 			err := each(t, 3, func(ctx context.Context, b *Bench) error {
 				cell := Cell{Collective: c, Bytes: 1200}
 				if c.Combines() {
-					return spoil(ctx, b, cell, &b.floats, wrong)
+					return spoil[float32](ctx, b, cell, wrong)
 				}
-				return spoil(ctx, b, cell, &b.bytes, wrong)
+				return spoil[byte](ctx, b, cell, wrong)
 			})
 			if err == nil || !strings.Contains(err.Error(), "want") {
 				t.Errorf("%v with a wrong element %d: the error is %v", c, wrong, err)
@@ -100,8 +101,8 @@ func TestOneWrongElementIsFound(t *testing.T) {
 }
 
 // spoil verifies a call after which one element of the root is wrong.
-func spoil[T element](ctx context.Context, b *Bench, cell Cell, m *memory[T], wrong int) error {
-	w := newWork(b.Comm, cell, m)
+func spoil[T element](ctx context.Context, b *Bench, cell Cell, wrong int) error {
+	w := newWork[T](b.Comm, cell, &b.memory)
 	right := w.call
 	w.call = func(ctx context.Context, options []chorale.Option) error {
 		err := right(ctx, options)
@@ -126,13 +127,10 @@ func TestASumTakesWholeElements(t *testing.T) {
 func TestMeasuringEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := chorale.Run(ctx, 2, func(ctx context.Context, c *chorale.Comm) error {
-		b := Bench{Comm: c, Time: 1 << 40}
-		for {
-			if _, err := b.Measure(ctx, Cell{Collective: sched.Barrier}); err != nil {
-				return err
-			}
-			cancel()
-		}
+		b := Bench{Comm: c, Time: time.Hour}
+		time.AfterFunc(time.Millisecond, cancel)
+		_, err := b.Measure(ctx, Cell{Collective: sched.Barrier})
+		return err
 	})
 	if err == nil {
 		t.Error("it went on")

@@ -108,8 +108,10 @@ func best(calls int, f func(calls int)) float64 {
 
 // copyTime copies for a few milliseconds.
 func copyTime(n int) float64 {
-	var from, to memory[byte]
-	src, dst := reserve(&from.in, n), reserve(&to.out, n)
+	var m memory
+	reserve(&m.in, n)
+	reserve(&m.out, n)
+	src, dst := m.in[:n], m.out[:n]
 	return best(max(1, 2<<20/n), func(calls int) {
 		for range calls {
 			copy(dst, src)

@@ -23,7 +23,7 @@ type loop struct {
 // run returns samples of what a call takes, in µs, and of how many calls each
 // sample is the mean.
 func (l *loop) run(ctx context.Context, c *chorale.Comm, limit time.Duration, call func(context.Context) error) (samples []float64, calls int, err error) {
-	if calls, err = l.warmUp(ctx, c, call); err != nil {
+	if calls, err = l.warmUp(ctx, c, limit, call); err != nil {
 		return nil, 0, err
 	}
 	start := time.Now()
@@ -42,12 +42,16 @@ func (l *loop) run(ctx context.Context, c *chorale.Comm, limit time.Duration, ca
 
 // warmUp returns how many calls make a batch. A batch may be slow by accident,
 // so that the fastest of three tells.
-func (l *loop) warmUp(ctx context.Context, c *chorale.Comm, call func(context.Context) error) (calls int, err error) {
-	for calls = 1; ; calls *= 2 {
-		if _, err := l.round(ctx, c, time.Now(), calls, 3, call); err != nil {
+func (l *loop) warmUp(ctx context.Context, c *chorale.Comm, limit time.Duration, call func(context.Context) error) (calls int, err error) {
+	start := time.Now()
+	for calls = 1; ; {
+		elapsed, err := l.round(ctx, c, start, calls, 3, call)
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if slices.Min(l.slowest[:3]) >= batchTime || calls == mostCalls {
+		case slices.Min(l.slowest[:3]) < batchTime && calls < mostCalls:
+			calls *= 2
+		case elapsed >= limit:
 			return calls, nil
 		}
 	}

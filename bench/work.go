@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"unsafe"
@@ -13,24 +14,30 @@ import (
 // sum, else byte.
 type element interface{ byte | float32 }
 
-// memory is a rank's two buffers. All cells use the same, so that measuring
-// makes no garbage.
-type memory[T element] struct{ in, out []T }
+// memory is a rank's two buffers. All cells use the same.
+type memory struct{ in, out []byte }
 
 // page is enough that no two ranks' buffers share a cache line or a page.
 const page = 4096
 
-// reserve sees to it that there are so many elements. New memory is touched.
-func reserve[T element](buf *[]T, n int) []T {
+// reserve sees to it that there are so many bytes. New memory is touched.
+func reserve(buf *[]byte, n int) {
 	if len(*buf) < n || *buf == nil {
-		size := int(unsafe.Sizeof(*new(T)))
-		pages := (n*size + page) / page
-		*buf = make([]T, pages*page/size)
-		for i := range *buf {
-			(*buf)[i] = 1
-		}
+		*buf = bytes.Repeat([]byte{1}, (n+page)/page*page)
 	}
-	return (*buf)[:n]
+}
+
+// reserve sees to it that a cell of a rank of c finds what it needs, whoever is
+// the root.
+func (m *memory) reserve(cell Cell, c *chorale.Comm) {
+	shape := shapeOf(cell.Collective, c.Size(), c.Rank())
+	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*cell.Bytes)
+	reserve(&m.out, shape.Extent(sched.Out, c.Rank()).Len()*cell.Bytes)
+}
+
+// elements returns the first n elements of a buffer.
+func elements[T element](buf []byte, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(buf))), n)
 }
 
 // work is a cell's call on one rank, with its buffers.
@@ -67,12 +74,12 @@ func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 // have been the root before the measuring begins.
 const mostRoots = 16
 
-func newWork[T element](c *chorale.Comm, cell Cell, m *memory[T]) *work[T] {
+func newWork[T element](c *chorale.Comm, cell Cell, m *memory) *work[T] {
 	w := &work[T]{comm: c, turns: 1, count: cell.Bytes / cell.element()}
-	// What a rank needs as the root is enough for it whoever is the root.
-	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank())
-	w.in = reserve(&m.in, w.extent(sched.In).Len()*w.count)
-	w.out = reserve(&m.out, w.extent(sched.Out).Len()*w.count)
+	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank()) // what a rank needs as the root is enough for it whoever is
+	m.reserve(cell, c)
+	w.in = elements[T](m.in, w.extent(sched.In).Len()*w.count)
+	w.out = elements[T](m.out, w.extent(sched.Out).Len()*w.count)
 	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root))
 	if cell.Root == EachRoot && cell.Collective.Rooted() {
 		w.turns = min(c.Size(), mostRoots)

@@ -36,6 +36,7 @@ func measure(ctx context.Context, c *chorale.Comm, transport string, plan *bench
 		return err
 	}
 	b := bench.Bench{Comm: c, Transport: transport, Time: plan.Time, Verify: plan.Verify}
+	b.Reserve(cells)
 	for _, cell := range cells {
 		row, err := b.Measure(ctx, cell)
 		if err == nil && c.Rank() == 0 {

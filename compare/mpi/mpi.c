@@ -106,10 +106,13 @@ static double do_round(call *run, int bytes, int n, int batches, double start) {
 }
 
 /* Returns how many calls make a batch. */
-static int warm_up(call *run, int bytes) {
-	for (int n = 1;; n *= 2) {
-		do_round(run, bytes, n, 3, now());
-		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) >= batch_time || n == MOST_CALLS)
+static int warm_up(call *run, int bytes, double limit) {
+	double start = now();
+	for (int n = 1;;) {
+		double elapsed = do_round(run, bytes, n, 3, start);
+		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) < batch_time && n < MOST_CALLS)
+			n *= 2;
+		else if (elapsed >= limit)
 			return n;
 	}
 }
@@ -137,7 +140,7 @@ static void measure(int which, int bytes, const char *name, const char *transpor
 	call *run = calls[which].run;
 	for (int i = 0; i < turns; i++)
 		run(bytes);
-	int n = warm_up(run, bytes), have = 0;
+	int n = warm_up(run, bytes, limit), have = 0;
 	double elapsed, start = now(), mean = 0;
 	do {
 		elapsed = do_round(run, bytes, n, ROUND, start);
