@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/chorale-go/chorale/exec"
@@ -216,15 +215,6 @@ func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
 	}
 	if step := ep.steps[0]; step.Sends[0].To[0] != 7 || step.Recvs[0].From != 7 {
 		t.Errorf("sends to %d, receives from %d: want 7", step.Sends[0].To, step.Recvs[0].From)
-	}
-}
-
-func TestSendsSayWhereAllThatIsSentIsCombined(t *testing.T) {
-	for collective, want := range map[string]bool{"scan": true, "exscan": true, "allreduce": false} {
-		text := strings.Replace(exchange, "allreduce", collective, 1)
-		if got := run(t, text, []byte{1}, []byte{0}).steps[0].Sends[0].Combined; got != want {
-			t.Errorf("%s: combined %v, want %v", collective, got, want)
-		}
 	}
 }
 

@@ -73,10 +73,6 @@ type memory struct {
 func Bind(s *sched.Schedule, rank int, in, out Layout, members []int) *Plan {
 	used := sched.Range{Lo: out.At(s.Scratch)}
 	b := binder{layouts: [3]Layout{in, out, out}, members: members, used: &used}
-	switch s.Collective {
-	case sched.Reduce, sched.ReduceScatter, sched.Scan, sched.ExScan:
-		b.combined = true
-	}
 	p := &Plan{in: b.span(sched.In, s.Extent(sched.In, rank)), out: b.span(sched.Out, s.Extent(sched.Out, rank))}
 	p.pad.set(out)
 	program := s.Program(rank)
@@ -120,8 +116,6 @@ type binder struct {
 	layouts [3]Layout // of In, Out and Scratch
 	members []int
 	used    *sched.Range // the bytes of scratch that the program touches
-
-	combined bool // by receivers, all that is sent
 }
 
 func (b *binder) step(st sched.Step) step {
@@ -149,7 +143,7 @@ func (b *binder) step(st sched.Step) step {
 			to[i] = b.member(r)
 		}
 		s.sends = append(s.sends, b.place(send.Src, send.Blocks))
-		s.wire.Sends = append(s.wire.Sends, transport.Send{To: to, Combined: b.combined})
+		s.wire.Sends = append(s.wire.Sends, transport.Send{To: to})
 	}
 	return s
 }

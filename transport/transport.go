@@ -52,10 +52,6 @@ type Step struct {
 type Send struct {
 	To   []int
 	Data []byte
-
-	// Combined says that the receivers combine the bytes with others, which a
-	// transport may take into account. It need not be set.
-	Combined bool
 }
 
 // A Recv takes the next message from one rank. The message must be as long as

@@ -60,10 +60,10 @@ func (e *Endpoint) divide(step transport.Step) (near, far transport.Step, late [
 			n++
 		}
 		if n > 0 {
-			near.Sends = append(near.Sends, transport.Send{To: to[:n], Data: s.Data, Combined: s.Combined})
+			near.Sends = append(near.Sends, transport.Send{To: to[:n], Data: s.Data})
 		}
 		if n < len(to) {
-			far.Sends = append(far.Sends, transport.Send{To: to[n:], Data: s.Data, Combined: s.Combined})
+			far.Sends = append(far.Sends, transport.Send{To: to[n:], Data: s.Data})
 		}
 	}
 	for i := range step.Recvs {

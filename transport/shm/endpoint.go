@@ -20,9 +20,9 @@
 // stay in cache; where every rank has a core, 2 KiB of each are used. A message to
 // several ranks is in boxes once, and read by all.
 //
-// A long message to one rank is lent, and so is what is left of one when all boxes
-// are held by ranks that do not read: the receiver reads it in the sender's memory
-// (process_vm_readv), if the system lets it, and else asks for it. Some boxes are
+// A long message is lent, and so is what is left of one when all boxes are held by
+// ranks that do not read: the receivers read it in the sender's memory
+// (process_vm_readv), if the system lets them, and else ask for it. Some boxes are
 // for such messages alone, so that nobody who receives is held up by somebody who
 // does not. Memory from which long messages are sent again and again is moved to
 // huge pages: a buffer takes up to 2 MiB more at each end then, and a message half

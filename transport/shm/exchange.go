@@ -38,8 +38,6 @@ type sending struct {
 	begun bool
 	group int       // so many of an op's sendings, from this one on, go together
 	stuck time.Time // since when they cannot
-
-	combined bool // by the receiver
 }
 
 // A loan is a message, or the rest of one, that the receiver reads in the
@@ -109,7 +107,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 			if l.room() && len(o.sends) == 0 {
 				l.line(o.label(), s.Data)
 			} else {
-				o.sends = append(o.sends, sending{link: l, data: s.Data, combined: s.Combined})
+				o.sends = append(o.sends, sending{link: l, data: s.Data})
 				e.watchOver(l)
 			}
 			if l.err != nil {

@@ -20,39 +20,35 @@ type lender struct {
 type region struct {
 	number uintptr // its address, in regions
 	sent   int64   // bytes of messages that lie there, since it was last moved
-	huge   bool
 }
 
 const (
 	regionLen = 2 << 20
 	// sentFirst is after how many bytes a region is moved: that takes half a
-	// millisecond, as long as what it would have gained by then.
-	sentFirst = 6 * regionLen
+	// millisecond, twice what it would have gained by then.
+	sentFirst = 3 * regionLen
 	// sentAgain is after how many more it is tried again: the Go runtime may have
 	// returned a part of it to the system, or the system have found a huge page.
 	sentAgain = 1 << 32
 	// movingShare is the part of the time for which regions are moved, at most, by
 	// all ranks that share a core.
-	movingShare = 20
+	movingShare = 4
 )
 
-// send notes that a message is sent, and reports whether it lies in huge pages.
-func (d *lender) send(p []byte) bool {
+// note notes that bytes are lent.
+func (d *lender) note(p []byte) {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(p)))
 	end := begin + uintptr(len(p))
-	huge := true
 	for n := begin / regionLen; n*regionLen < end; n++ {
 		r := &d.regions[n%uintptr(len(d.regions))]
 		if r.number != n {
 			*r = region{number: n}
 		}
-		huge = huge && r.huge
 		r.sent += int64(min(end, (n+1)*regionLen) - max(begin, n*regionLen))
 		if r.sent >= sentFirst && d.due == nil {
 			d.due = r
 		}
 	}
-	return huge
 }
 
 // move moves the region that is due, once nobody reads a message of this step: the
@@ -65,15 +61,13 @@ func (d *lender) move(e *Endpoint) {
 	r, number := d.due, d.due.number
 	d.due, d.moving = nil, true
 	e.others.Go(func() {
-		start := time.Now()
-		moved, later := collapse(number*regionLen, regionLen)
-		now := time.Now()
+		later, took := collapse(number*regionLen, regionLen)
 		e.lock()
 		defer e.unlock()
 		d.moving = false
-		d.next = now.Add(movingShare * time.Duration(e.share) * now.Sub(start))
+		d.next = time.Now().Add(time.Duration(movingShare*e.share-1) * took)
 		if r.number == number {
-			if r.huge, r.sent = moved, 0; !later {
+			if r.sent = 0; !later {
 				r.sent = sentFirst - sentAgain
 			}
 		}

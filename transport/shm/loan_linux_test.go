@@ -40,6 +40,37 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 	})
 }
 
+// The second time, rank 2 cannot read the memory of rank 0, and asks for it.
+func TestWhatIsLentToSeveralReachesAllOfThem(t *testing.T) {
+	for _, apart := range []int{0, 2} { // 2 cannot read the memory of 0
+		ends := job(t, 4)
+		if apart > 0 {
+			ends[apart].cfg.Apart = true
+		}
+		want := bytes.Repeat([]byte("several."), lendMany/4)
+		each(t, ends, func(e *Endpoint) error {
+			step := transport.Step{Signature: sig}
+			if e.Rank() == 0 {
+				step.Sends = []transport.Send{{To: []int{1, 2, 3}, Data: want}}
+				if err := e.Exchange(t.Context(), step); err != nil {
+					return err
+				}
+				if lent := e.lender.regions != [256]region{}; !lent {
+					return errors.New("nothing was lent")
+				}
+				return nil
+			}
+			got := make([]byte, len(want))
+			step.Recvs = []transport.Recv{{From: 0, Into: got}}
+			err := e.Exchange(t.Context(), step)
+			if err == nil && !bytes.Equal(got, want) {
+				err = errors.New("another message arrived")
+			}
+			return err
+		})
+	}
+}
+
 func TestARankThatIsJustJoiningIsNotOutOfReach(t *testing.T) {
 	ends := job(t, 2)
 	l := &ends[0].links[1]

@@ -49,7 +49,7 @@ func (o *op) list(s *transport.Send) {
 	for _, to := range s.To {
 		l := &o.e.links[to]
 		together = together && !holds(o.sends[first:], l)
-		o.sends = append(o.sends, sending{link: l, data: s.Data, combined: s.Combined})
+		o.sends = append(o.sends, sending{link: l, data: s.Data})
 		o.e.watchOver(l)
 		if l.err != nil {
 			o.e.partings = true
@@ -94,6 +94,7 @@ func (m *sending) lend(o *op) {
 	}
 	l.write(s, k)
 	l.loans++
+	o.e.lender.note(m.data[m.sent:])
 	o.loans = append(o.loans, loan{sending: *m, number: l.tail})
 }
 
@@ -155,8 +156,10 @@ func (o *op) advance(run []sending) bool {
 				return false
 			}
 			b = o.e.freeBox(false)
-			if len(run) == 1 && m.link.loans < wantsMost && (m.isLong(o) || b == noBox && m.link.took(m.link.tail)) {
-				m.lend(o)
+			if isLong(run) || b == noBox && len(run) == 1 && m.link.took(m.link.tail) && m.link.loans < wantsMost {
+				for i := range run {
+					run[i].lend(o)
+				}
 				o.e.moved = true
 				return true
 			}
@@ -180,38 +183,36 @@ func (o *op) advance(run []sending) bool {
 }
 
 // From where on a message is lent, to be copied once, by the kernel, instead of
-// twice. Where ranks share cores, only what lies in huge pages is lent, for the
-// kernel's copy keeps both of them waiting, and nothing that can be combined
-// straight out of a box.
+// twice; and one that goes to several ranks, which is in boxes once for all.
 //
 // Measured in November 2026 on two cores, by chorale bench -n 2,4 --transport shm,
-// in µs, boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, scatter 6.8
-// and 6.2; by four, scatter of 64 KiB 13 and 21, of 1 MiB 280 and 155. What the
-// sender has just written is in its cache, from where boxes bring it faster: bcast
-// of 64 KiB 5.5 and 10.8. But where the system has put the cores far from each
-// other, boxes take three to four times as long, and loans of what has been read
-// before as long as ever: scatter of 64 KiB 22 and 6.5.
-//
-// What goes to several ranks is in boxes once for all.
+// in µs, boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, scatter by
+// four 13 and 15. What the sender has just written is in its cache, from where
+// boxes bring it faster: bcast of 64 KiB 5.5 and 10.8. But where the system has put
+// the cores far from each other, boxes take three to four times as long, and loans
+// of what has been read before as long as ever: scatter of 64 KiB by two ranks 22
+// and 6.5, by four 40 and 13, alltoall of 1 MiB by four 2450 and 370.
 const (
-	lendMin     = 64 << 10
-	lendCrowded = 128 << 10
+	lendMin  = 64 << 10
+	lendMany = 128 << 10
 )
 
-// isLong reports whether the message is better lent, if its receiver can read this
-// process's memory as this one can read the receiver's.
-func (m *sending) isLong(o *op) bool {
+// isLong reports whether a message that has not begun is better lent to all of its
+// receivers, and they can read this process's memory as this one can read theirs.
+func isLong(run []sending) bool {
 	least := lendMin
-	if o.e.crowded {
-		least = lendCrowded
+	if len(run) > 1 {
+		least = lendMany
 	}
-	if m.begun || o.e.crowded && m.combined {
+	if run[0].begun || len(run[0].data) < least {
 		return false
 	}
-	if len(m.data) < least || m.link.seat.stage() != joined || !m.link.reaches() {
-		return false
+	for i := range run {
+		if l := run[i].link; l.loans >= wantsMost || l.seat.stage() != joined || !l.reaches() {
+			return false
+		}
 	}
-	return o.e.lender.send(m.data) || !o.e.crowded
+	return true
 }
 
 // pieceLen is how much of a message goes into a box where every rank has a core:

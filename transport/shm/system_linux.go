@@ -151,12 +151,24 @@ func admit() {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
 }
 
-// collapse moves this process's memory there to huge pages, and reports whether
-// it lies there now. If not, all is as it was, and later says whether it may be
-// worth another try soon: somebody reads the memory just now.
-func collapse(address, n uintptr) (moved, later bool) {
+// collapse moves this process's memory there to huge pages, if that can be done,
+// and says how much of a processor it took. Later says whether another try may be
+// worth it soon: somebody reads the memory just now.
+func collapse(address, n uintptr) (later bool, took time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime()
 	_, _, errno := syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
-	return errno == 0, errno == unix.EAGAIN || errno == unix.EBUSY
+	return errno == unix.EAGAIN || errno == unix.EBUSY, threadTime() - start
+}
+
+// threadTime returns how long this thread has had a processor.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		return 0 // no kernel is that old
+	}
+	return time.Duration(t.Nano())
 }
 
 const (
