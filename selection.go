@@ -48,11 +48,13 @@ var rules = []rule{
 	{sched.Reduce, 3, 64 << 10, "shm", "reduce-scatter-gather", "all ranks share the combining"},
 
 	{sched.Scatter, 0, 0, "", "binomial", "fewest steps"},
-	{sched.Scatter, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
+	{sched.Scatter, 0, 1 << 10, "inproc", "direct", "every part is copied once, by its receiver"},
+	{sched.Scatter, 3, 16 << 10, "shm", "direct", "every part is copied once, by its receiver"},
 	{sched.Scatter, 0, 1 << 10, "tcp", "linear", "every part is sent once"},
 	{sched.Scatter, 17, 0, "tcp", "binomial", "fewest steps"},
 	{sched.Gather, 0, 0, "", "binomial", "fewest steps"},
-	{sched.Gather, 0, 1 << 10, "inproc", "linear", "every part is copied once"},
+	{sched.Gather, 0, 1 << 10, "inproc", "direct", "every part is copied once, as it comes"},
+	{sched.Gather, 3, 16 << 10, "shm", "direct", "every part is copied once, as it comes"},
 	{sched.Gather, 0, 1 << 10, "tcp", "linear", "every part is sent once"},
 	{sched.Gather, 17, 0, "tcp", "binomial", "fewest steps"},
 
@@ -68,7 +70,6 @@ var rules = []rule{
 	{sched.ReduceScatter, 0, 0, "", "recursive-doubling", "fewest steps, for any operation"},
 	{sched.ReduceScatter, 0, 0, "", "recursive-halving", "fewest steps and bytes"},
 	{sched.ReduceScatter, 3, 0, "shm", "direct", "fewest waits"},
-	{sched.ReduceScatter, 3, 128 << 10, "shm", "recursive-halving", "fewest bytes"},
 	{sched.ReduceScatter, 65, 0, "shm", "recursive-halving", "fewest steps and peers"},
 	{sched.ReduceScatter, 0, 0, "inproc", "direct", "every part is read where it lies"},
 	{sched.ReduceScatter, 65, 0, "inproc", "recursive-doubling", "fewest steps and peers, for any operation"},
@@ -86,7 +87,6 @@ var rules = []rule{
 	{sched.AllToAll, 4, 8 << 10, "tcp", "pairwise", "fewest bytes"},
 	{sched.AllToAll, 17, 256, "tcp", "pairwise", "fewest bytes"},
 	{sched.AllToAll, 3, 0, "shm", "direct", "fewest waits"},
-	{sched.AllToAll, 3, 512 << 10, "shm", "pairwise", "one peer at a time"},
 	{sched.AllToAll, 65, 0, "shm", "bruck", "fewest steps and peers"},
 	{sched.AllToAll, 65, 256, "shm", "pairwise", "one peer at a time"},
 	{sched.AllToAll, 0, 0, "inproc", "direct", "every part is read where it lies"},
@@ -112,8 +112,8 @@ var crowded = []rule{
 	{sched.Reduce, 8, 8 << 10, "inproc", "binomial", "what comes in is in cache"},
 	{sched.Reduce, 3, 64 << 10, "inproc", "knomial", "each vector is read once"},
 
-	{sched.Scatter, 3, 0, "inproc", "linear", "fewest waits"},
-	{sched.Gather, 3, 0, "inproc", "linear", "fewest waits"},
+	{sched.Scatter, 3, 0, "inproc", "direct", "fewest waits"},
+	{sched.Gather, 3, 0, "inproc", "direct", "fewest waits"},
 
 	{sched.AllReduce, 3, 0, "inproc", "direct", "fewest waits"},
 	{sched.AllReduce, 8, 0, "inproc", "linear", "few waits and messages"},
@@ -124,19 +124,16 @@ var crowded = []rule{
 	{sched.Barrier, 3, 0, "inproc", "linear", "fewest waits and messages"},
 
 	{sched.Bcast, 3, 0, "shm", "linear", "fewest waits"},
-	{sched.Bcast, 3, 2 << 10, "shm", "binomial", "fewest steps"},
-	{sched.Bcast, 3, 128 << 10, "shm", "knomial", "several read what was written once"},
-	{sched.Bcast, 3, 2 << 20, "shm", "rotated", "all ranks share the sending"},
+	{sched.Bcast, 3, 16 << 10, "shm", "knomial", "several read what was written once"},
 
 	{sched.Reduce, 3, 0, "shm", "knomial", "few waits"},
 	{sched.Reduce, 8, 0, "shm", "linear", "fewest waits"},
-	{sched.Reduce, 3, 2 << 10, "shm", "knomial", "few waits"},
-	{sched.Reduce, 3, 16 << 10, "shm", "binomial", "what comes in is in cache"},
-	{sched.Reduce, 3, 512 << 10, "shm", "rotated", "all ranks share the combining"},
-	{sched.Reduce, 3, 2 << 20, "shm", "circulant", "pieces that stay in cache"},
+	{sched.Reduce, 3, 4 << 10, "shm", "knomial", "few waits"},
 
 	{sched.Scatter, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
+	{sched.Scatter, 3, 16 << 10, "shm", "direct", "every part is copied once, by its receiver"},
 	{sched.Gather, 3, 0, "shm", "linear", "fewest waits, and every part is copied once"},
+	{sched.Gather, 3, 16 << 10, "shm", "direct", "every part is copied once, as it comes"},
 
 	{sched.AllReduce, 3, 0, "shm", "direct", "written once, and read by all"},
 	{sched.AllReduce, 33, 0, "shm", "recursive-doubling", "fewest steps and peers"},
