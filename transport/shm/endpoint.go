@@ -215,7 +215,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if step.Signature.Context == 0 {
 		e.last = step.Signature
 	}
-	if e.quick(ctx, &step) || e.err != nil { // it may have heard nonsense
+	if e.quick(&step) || e.err != nil { // it may have heard nonsense
 		return e.err
 	}
 	o := e.begin(ctx)

@@ -145,11 +145,18 @@ func (l *link) next() (*slot, kind) {
 
 func (l *link) nextInLane() (*slot, kind) {
 	s := l.in.slot(l.head & l.mask)
-	t := s.turn.Load()
-	if t>>8 != (l.head+1)&(1<<24-1) || t&0xff == 0 {
-		return nil, 0
+	if k := s.holds(l.head + 1); k != 0 {
+		return s, k
 	}
-	return s, kind(t)
+	return nil, 0
+}
+
+// holds returns what kind the frame of that number is, or 0 if another is there.
+func (s *slot) holds(number uint32) kind {
+	if t := s.turn.Load(); t>>8 == number&(1<<24-1) {
+		return kind(t)
+	}
+	return 0
 }
 
 // take lets go of the frame at the head of the lane.
@@ -157,6 +164,19 @@ func (l *link) take() {
 	l.head++
 	publish(&l.in.taken, l.head)
 	l.tell(tookOne)
+	l.e.moved = true
+}
+
+// takeLine lets go of a frame that has no box. The peer need not be told unless it
+// has filled the lane, for only then does it wait for room there. A peer that fills
+// it at this moment has to give way before it sleeps, and by then it sees the room.
+func (l *link) takeLine() {
+	last := l.in.slot((l.head - 1) & l.mask)
+	l.head++
+	publish(&l.in.taken, l.head)
+	if last.holds(l.head+l.mask) != 0 {
+		l.tell(tookOne)
+	}
 	l.e.moved = true
 }
 

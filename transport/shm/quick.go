@@ -1,10 +1,6 @@
 package shm
 
-import (
-	"context"
-
-	"github.com/chorale-go/chorale/transport"
-)
+import "github.com/chorale-go/chorale/transport"
 
 const (
 	// quickMost is how long a message is at most that is sent and taken at once.
@@ -19,8 +15,8 @@ const (
 // step lists it, as long as it is what is due and comes soon: then there is
 // nothing to note. It leaves in step what is left to do, and reports whether that
 // is nothing, or the endpoint has failed.
-func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
-	if len(e.ops) > 0 || e.partings || e.unposted || e.seekers > 0 || ctx.Err() != nil {
+func (e *Endpoint) quick(step *transport.Step) bool {
+	if len(e.ops) > 0 || e.partings || e.unposted || e.seekers > 0 {
 		return false
 	}
 	messages := 0
@@ -33,9 +29,6 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 			return false
 		}
 		for _, to := range s.To {
-			if e.peer(to) != nil {
-				return false
-			}
 			if l := &e.links[to]; l.err != nil || !l.roomFor(uint32(messages)) {
 				return false
 			}
@@ -43,7 +36,7 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 	}
 	for i := range step.Recvs {
 		r := &step.Recvs[i]
-		if len(r.Into) > quickMost || e.peer(r.From) != nil {
+		if len(r.Into) > quickMost {
 			return false
 		}
 		if l := &e.links[r.From]; l.err != nil || len(l.aside)+len(l.flows) > 0 {
@@ -86,9 +79,13 @@ func (e *Endpoint) quick(ctx context.Context, step *transport.Step) bool {
 			return false
 		}
 		e.landQuickly(r, p)
-		if l.blocked = false; k == cast {
+		l.blocked = false
+		switch k {
+		case cast:
 			l.takeCast()
-		} else {
+		case data:
+			l.takeLine()
+		default:
 			l.take()
 		}
 		step.Recvs = step.Recvs[1:]

@@ -91,7 +91,7 @@ func hashOf(text string) uint32 {
 // keeps their texts in its seat.
 type register struct {
 	seat   *seat
-	recent [8]struct {
+	recent [32]struct { // by address: calls that differ in their root have texts of the same length
 		text string
 		hash uint32
 	}
@@ -101,7 +101,7 @@ type register struct {
 // hash returns what stands for a call. Calls that are made again and again are
 // the same string in memory.
 func (r *register) hash(text string) uint32 {
-	c := &r.recent[len(text)%len(r.recent)]
+	c := &r.recent[uint32(uintptr(unsafe.Pointer(unsafe.StringData(text)))>>4)*2654435769>>27]
 	if same(c.text, text) && c.hash != 0 {
 		return c.hash
 	}
