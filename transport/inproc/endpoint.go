@@ -168,12 +168,16 @@ func (e *Endpoint) open(context uint32) *stream {
 
 // linkTo returns the link to a peer, and makes it at first.
 func (s *stream) linkTo(peer int) (*link, error) {
-	return s.join(peer, &s.out, func(p *stream) (from, to *stream) { return s, p })
+	l, err := s.join(peer, &s.out, func(p *stream) (from, to *stream) { return s, p })
+	pair(l, s.in.get(peer))
+	return l, err
 }
 
 // linkFrom returns the link from a peer, and makes it at first.
 func (s *stream) linkFrom(peer int) (*link, error) {
-	return s.join(peer, &s.in, func(p *stream) (from, to *stream) { return p, s })
+	l, err := s.join(peer, &s.in, func(p *stream) (from, to *stream) { return p, s })
+	pair(s.out.get(peer), l)
+	return l, err
 }
 
 func (s *stream) join(peer int, t *table, ends func(p *stream) (from, to *stream)) (*link, error) {

@@ -31,14 +31,16 @@ type link struct {
 	tail  uint32 // messages posted
 	free  uint32 // messages known to be taken
 	stuck uint64 // the last sweep that found no room here
-	_     [40]byte
+	back  *link  // by which messages come from the receiver, if it has been used
+	_     [32]byte
 
 	// The receiver's.
 	from   *stream
 	head   uint32        // messages taken
 	taken  atomic.Uint32 // the same, for the sender
 	missed uint64        // the last sweep that found nothing here
-	_      [40]byte
+	answer *link         // by which messages go to the sender, if it has been used
+	_      [32]byte
 
 	// The sender's, and the receiver's to read while the slot is full.
 	lent  [depth][]byte
@@ -54,8 +56,31 @@ type slot struct {
 	turn     atomic.Uint32
 	sequence uint32
 	call     string
-	size     int
+	size     sizeAndTaken
 	data     [inline]byte
+}
+
+// A sizeAndTaken is the length of a message, and below, in 16 bits, how many
+// messages its sender has taken from its receiver. So who exchanges messages need
+// not fetch the line in which the other counts them.
+type sizeAndTaken uint64
+
+func (s sizeAndTaken) size() int { return int(s >> 16) }
+
+// hear notes what the peer has said that it has taken. It may have told more in
+// the meantime.
+func (l *link) hear(s sizeAndTaken) {
+	if more := uint16(s) - uint16(l.free); more <= depth {
+		l.free += uint32(more)
+	}
+}
+
+// pair lets two links between the same ranks know of each other. Out is the
+// caller's to send by, in the one by which it receives.
+func pair(out, in *link) {
+	if out != nil && in != nil {
+		out.back, in.answer = in, out
+	}
 }
 
 // post puts a message on the link, unless it is full.
@@ -67,7 +92,10 @@ func (l *link) post(sig *transport.Signature, data []byte) bool {
 	}
 	i := l.tail % depth
 	s := &l.slots[i]
-	s.sequence, s.call, s.size = sig.Sequence, sig.Call, len(data)
+	s.sequence, s.call, s.size = sig.Sequence, sig.Call, sizeAndTaken(len(data))<<16
+	if l.back != nil {
+		s.size |= sizeAndTaken(uint16(l.back.head))
+	}
 	switch n := len(data); {
 	case n <= inline:
 		copy(s.data[:], data)
@@ -97,6 +125,9 @@ func (l *link) next() *slot {
 // reports whether it was still there: a lent one may be withdrawn.
 func (l *link) take(r *transport.Recv) bool {
 	i := l.head % depth
+	if l.answer != nil {
+		l.answer.hear(l.slots[i].size)
+	}
 	switch n := len(r.Into); {
 	case n <= inline:
 		land(r, l.slots[i].data[:n])

@@ -227,8 +227,8 @@ func (s *stream) take(l *link, r *transport.Recv) (bool, error) {
 		return false, nil
 	case m.sequence != s.sig.Sequence || m.call != s.sig.Call:
 		return false, s.mismatch(l.from, m.signature(s.context))
-	case m.size != len(r.Into):
-		return false, &transport.SizeError{Peer: l.from.end.rank, Got: m.size, Want: len(r.Into)}
+	case m.size.size() != len(r.Into):
+		return false, &transport.SizeError{Peer: l.from.end.rank, Got: m.size.size(), Want: len(r.Into)}
 	}
 	return l.take(r), nil
 }
