@@ -65,13 +65,12 @@ type call struct {
 // do makes a collective call: it finds or works out the call, and carries it
 // out.
 func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) error {
-	name := r.collective.String()
 	if !c.busy.CompareAndSwap(false, true) {
-		return &Error{Call: name, Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
+		return &Error{Call: r.collective.String(), Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
 	}
 	defer c.busy.Store(false)
 	if c.freed {
-		return &Error{Call: name, Rank: c.rank, Step: -1, Peer: -1, Err: fmt.Errorf("the communicator was freed: %w", ErrClosed)}
+		return &Error{Call: r.collective.String(), Rank: c.rank, Step: -1, Peer: -1, Err: fmt.Errorf("the communicator was freed: %w", ErrClosed)}
 	}
 	// A call that fails here counts, so that ranks which fail alike stay in
 	// step, and others learn that this rank has gone on.
@@ -88,7 +87,7 @@ func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) er
 	}
 	in, out := bytesOf(r.in), bytesOf(r.out)
 	if exec.Overlap(in, out) && !call.plan.InPlace(in, out) {
-		return c.wrong(name, "dst and src overlap: want the same memory, or none in common")
+		return c.wrong(r.collective.String(), "dst and src overlap: want the same memory, or none in common")
 	}
 	signature.Call = call.signature
 	var op exec.Op
@@ -99,7 +98,7 @@ func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) er
 		op = call.combiner.op()
 	}
 	if err := call.plan.Run(ctx, c.job.endpoint, signature, in, out, op); err != nil {
-		return c.failed(name, err)
+		return c.failed(r.collective.String(), err)
 	}
 	if chosen.stats != nil {
 		s := call.plan.Stats()
@@ -107,7 +106,7 @@ func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) er
 	}
 	if call.combiner != nil {
 		if err := call.combiner.failure(); err != nil {
-			return c.failed(name, err)
+			return c.failed(r.collective.String(), err)
 		}
 	}
 	return nil

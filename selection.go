@@ -121,7 +121,8 @@ var crowded = []rule{
 	{sched.AllReduce, 32, 2 << 10, "inproc", "tree", "few waits and messages, and the combining is shared"},
 	{sched.AllReduce, 3, 256 << 10, "inproc", "recursive-halving", "fewest bytes"},
 
-	{sched.Barrier, 3, 0, "inproc", "linear", "fewest waits and messages"},
+	{sched.Barrier, 3, 0, "inproc", "direct", "fewest waits"},
+	{sched.Barrier, 6, 0, "inproc", "linear", "few waits and messages"},
 
 	{sched.Bcast, 3, 0, "shm", "linear", "fewest waits"},
 	{sched.Bcast, 3, 16 << 10, "shm", "knomial", "several read what was written once"},
@@ -139,7 +140,8 @@ var crowded = []rule{
 	{sched.AllReduce, 33, 0, "shm", "recursive-doubling", "fewest steps and peers"},
 	{sched.AllReduce, 3, 16 << 10, "shm", "recursive-halving", "fewest bytes, and all ranks share the combining"},
 
-	{sched.Barrier, 8, 0, "shm", "linear", "fewest waits and messages"},
+	{sched.Barrier, 3, 0, "shm", "direct", "written once, and read by all"},
+	{sched.Barrier, 12, 0, "shm", "linear", "few waits and messages"},
 
 	{sched.Scatter, 3, 0, "tcp", "linear", "fewest waits, and every part is sent once"},
 	{sched.Scatter, 17, 0, "tcp", "binomial", "fewest steps"},

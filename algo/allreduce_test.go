@@ -43,6 +43,7 @@ func TestAllreducesSendTheMessagesOfTheTexts(t *testing.T) {
 	})
 	expectMessages(t, sched.Barrier, []messageCase{
 		{"linear", 4, 0, "1→0 2→0 3→0; 0→1 0→2 0→3"},
+		{"direct", 3, 0, "0↔1 0↔2 1↔2"},
 		{"tree", 6, 0, "1→0 3→2 5→4; 2→0; 4→0; 0→4; 0→2 4→5; 0→1 2→3"},
 		{"double-ring", 4, 0, "0→1; 1→2; 2→3; 3→0; 0→1; 1→2"},
 		// SPEC V2: the same exchange with empty tokens is a barrier.

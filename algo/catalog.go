@@ -87,6 +87,7 @@ var catalog = []*Algorithm{
 	&exscanRecursiveDoubling,
 
 	&barrierLinear,
+	&barrierDirect,
 	&barrierTree,
 	&barrierButterfly,
 	&barrierDissemination,
