@@ -238,3 +238,27 @@ func (silent) Rank() int                                          { return 0 }
 func (silent) Size() int                                          { return 2 }
 func (silent) Close() error                                       { return nil }
 func (silent) Exchange(_ context.Context, _ transport.Step) error { return nil }
+
+func TestWhatIsHandedOnIsNotKeptInCache(t *testing.T) {
+	const swap = `
+schedule alltoall swap
+ranks 2
+blocks 2
+rank 0
+  step
+    send in 1..2 to 1
+    recv out 1..2 from 1
+`
+	s := program(t, swap)
+	ep := new(echo)
+	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil)
+	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1, 2}, []byte{0, 0}, difference); err != nil {
+		t.Fatal(err)
+	}
+	if !ep.steps[0].Recvs[0].Cached {
+		t.Error("what an alltoall brings is not kept in cache")
+	}
+	if ep := run(t, exchange, []byte{1}, []byte{0}); ep.steps[0].Recvs[0].Cached {
+		t.Error("what an allreduce hands on is kept in cache")
+	}
+}

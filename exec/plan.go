@@ -23,6 +23,7 @@ type Plan struct {
 	shadow  memory // stands in for In where In and Out share memory and the program needs both
 	shadows bool   // the program reads of In what it has written to Out
 	pad     padding
+	cached  bool // what is written is best kept in cache
 	stats   Stats
 }
 
@@ -74,6 +75,8 @@ func Bind(s *sched.Schedule, rank int, in, out Layout, members []int) *Plan {
 	used := sched.Range{Lo: out.At(s.Scratch)}
 	b := binder{layouts: [3]Layout{in, out, out}, members: members, used: &used}
 	p := &Plan{in: b.span(sched.In, s.Extent(sched.In, rank)), out: b.span(sched.Out, s.Extent(sched.Out, rank))}
+	p.cached = staysInCache(s, p.in.Len()+p.out.Len())
+	b.cached = p.cached
 	p.pad.set(out)
 	program := s.Program(rank)
 	p.steps = make([]step, len(program))
@@ -116,6 +119,7 @@ type binder struct {
 	layouts [3]Layout // of In, Out and Scratch
 	members []int
 	used    *sched.Range // the bytes of scratch that the program touches
+	cached  bool         // see Plan
 }
 
 func (b *binder) step(st sched.Step) step {
@@ -124,7 +128,7 @@ func (b *binder) step(st sched.Step) step {
 	for k, r := range st.Recvs {
 		into := b.place(r.Dst, r.Blocks)
 		at := landing{into, into, r.How}
-		recv := transport.Recv{From: b.member(r.From), InTurn: st.InTurn(k), Elem: max(1, b.layouts[r.Dst].elem)}
+		recv := transport.Recv{From: b.member(r.From), InTurn: st.InTurn(k), Elem: max(1, b.layouts[r.Dst].elem), Cached: b.cached}
 		if i := fusible(st, k); i >= 0 {
 			fused[i] = true
 			at.held = b.place(st.Copies[i].Src, st.Copies[i].Blocks)

@@ -58,7 +58,7 @@ func (p *Plan) run(ctx context.Context, ep transport.Endpoint, sig transport.Sig
 	for i := range p.steps {
 		st := &p.steps[i]
 		for i := range st.copies {
-			m.copy(&st.copies[i], op)
+			m.copy(&st.copies[i], op, p.cached)
 		}
 		if len(st.sends)+len(st.recvs) == 0 {
 			continue
@@ -124,7 +124,7 @@ func (m *memories) at(p place) []byte {
 	return b.bytes[p.lo-b.lo : p.hi-b.lo : p.hi-b.lo]
 }
 
-func (m *memories) copy(c *move, op Op) {
+func (m *memories) copy(c *move, op Op, cached bool) {
 	from, to := m.at(c.from), m.at(c.to)
 	switch c.how {
 	case sched.Left:
@@ -133,7 +133,7 @@ func (m *memories) copy(c *move, op Op) {
 		op.Right(to, to, from)
 	default:
 		if unsafe.SliceData(from) != unsafe.SliceData(to) {
-			transport.Copy(to, from)
+			transport.Copy(to, from, cached)
 		}
 	}
 }

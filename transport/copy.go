@@ -1,13 +1,14 @@
 package transport
 
-// Copy copies src over dst, which is as long.
+// Copy copies src over dst, which is as long. Cached says that dst is best kept in
+// cache.
 //
 // From 1 MiB on the built-in copy leaves the caches out on some processors,
-// which is right for memory that nobody reads soon. What a rank receives it
-// does read, so Copy goes in shorter pieces as long as all of it stays in cache.
-func Copy(dst, src []byte) {
-	const past, piece, cached = 1 << 20, 512 << 10, 2 << 20
-	if past <= len(src) && len(src) < cached {
+// which is right for memory that nobody reads soon, or that is too long. So Copy
+// goes in shorter pieces below 2 MiB, and beyond if it is told so.
+func Copy(dst, src []byte, cached bool) {
+	const past, piece, short = 1 << 20, 512 << 10, 2 << 20
+	if past <= len(src) && (cached || len(src) < short) {
 		for len(src) > piece {
 			copy(dst, src[:piece])
 			dst, src = dst[piece:], src[piece:]

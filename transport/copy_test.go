@@ -9,13 +9,16 @@ import (
 )
 
 func TestACopyIsTheSameBytesHoweverItIsDone(t *testing.T) {
-	for _, n := range []int{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 1<<20 + 512<<10, 2<<20 - 1, 2 << 20} {
+	for _, n := range []int{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 1<<20 + 512<<10, 2<<20 - 1, 2 << 20, 5<<20 + 3} {
 		src, dst := make([]byte, n), make([]byte, n)
 		for i := range src {
 			src[i] = byte(i * i >> 7)
 		}
-		if transport.Copy(dst, src); !bytes.Equal(dst, src) {
-			t.Errorf("%d bytes differ", n)
+		for _, cached := range []bool{false, true} {
+			clear(dst)
+			if transport.Copy(dst, src, cached); !bytes.Equal(dst, src) {
+				t.Errorf("cached %v: %d bytes differ", cached, n)
+			}
 		}
 	}
 }
@@ -29,7 +32,7 @@ func BenchmarkCopy(b *testing.B) {
 			name string
 			copy func(dst, src []byte)
 		}{
-			{"Copy", transport.Copy},
+			{"Copy", func(dst, src []byte) { transport.Copy(dst, src, true) }},
 			{"built-in", func(dst, src []byte) { copy(dst, src) }},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) {

@@ -69,6 +69,10 @@ type Recv struct {
 	Combine func(into, held, incoming []byte)
 	Elem    int // bytes per element, at least 1 when Combine is set
 
+	// Cached says that Into is best kept in cache. It is a hint, and need not be
+	// set.
+	Cached bool
+
 	// InTurn holds this receive back until every receive listed before it is
 	// complete. Set where both write the same bytes; other receives land in
 	// the order in which they come.
