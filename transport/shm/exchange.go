@@ -117,7 +117,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 	}
 	if e.partings {
 		e.seePartings()
-		e.mourn(step)
+		e.mourn(step, inlineMax)
 	}
 	if !o.over {
 		o.send()
@@ -126,11 +126,11 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 }
 
 // mourn fails the endpoint if the step sends something to a rank that has gone
-// without having taken it.
-func (e *Endpoint) mourn(step *transport.Step) {
+// without having taken it. Messages of up to so many bytes have been written.
+func (e *Endpoint) mourn(step *transport.Step, written int) {
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {
-			if l := &e.links[to]; l.err != nil && !(l.took(l.tail) && len(step.Sends[i].Data) <= inlineMax) {
+			if l := &e.links[to]; l.err != nil && !(l.took(l.tail) && len(step.Sends[i].Data) <= written) {
 				l.hear() // that the ranks differ in what they call says more
 				e.fail(l.err)
 			}

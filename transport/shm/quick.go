@@ -52,7 +52,7 @@ func (e *Endpoint) quick(step *transport.Step) bool {
 	}
 	if e.tellAll(); e.partings {
 		e.seePartings()
-		if e.mourn(step); e.err != nil {
+		if e.mourn(step, quickMost); e.err != nil {
 			return true
 		}
 	}
