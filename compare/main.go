@@ -63,7 +63,7 @@ func (s *settings) parse(args []string) (err error) {
 		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
 	)
 	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
-	flags.DurationVar(&s.rowTime, "time", 50*time.Millisecond, "for the samples of one row")
+	flags.DurationVar(&s.rowTime, "time", 100*time.Millisecond, "for the samples of one row")
 	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would not end within this time")
 	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, a quarter of it for MPICH on too few processors; one that takes longer is cut off and not repeated")
 	flags.StringVar(&s.figure, "figure", "median", "what is compared: the median of a row, or its min, where the machine is not quiet")

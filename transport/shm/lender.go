@@ -30,6 +30,8 @@ const (
 	// sentAgain is after how many more it is tried again: the Go runtime may have
 	// returned a part of it to the system, or the system have found a huge page.
 	sentAgain = 1 << 32
+	// movesMost is how many regions that follow each other are moved at once.
+	movesMost = 8
 	// movingShare is the part of the time for which regions are moved, at most, by
 	// all ranks that share a core.
 	movingShare = 4
@@ -40,7 +42,7 @@ func (d *lender) note(p []byte) {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(p)))
 	end := begin + uintptr(len(p))
 	for n := begin / regionLen; n*regionLen < end; n++ {
-		r := &d.regions[n%uintptr(len(d.regions))]
+		r := d.region(n)
 		if r.number != n {
 			*r = region{number: n}
 		}
@@ -51,25 +53,38 @@ func (d *lender) note(p []byte) {
 	}
 }
 
-// move moves the region that is due, once nobody reads a message of this step: the
-// kernel would leave it where it is. It does so beside, for the kernel takes
-// milliseconds when all cores are busy.
+// move moves the region that is due, and those after it that are, once nobody
+// reads a message of this step: the kernel would leave them where they are. It does
+// so beside, for the kernel takes milliseconds when all cores are busy.
 func (d *lender) move(e *Endpoint) {
 	if d.moving || time.Now().Before(d.next) {
 		return
 	}
-	r, number := d.due, d.due.number
+	first, n := d.due.number, uintptr(1)
+	for n < movesMost && d.isDue(first+n) {
+		n++
+	}
 	d.due, d.moving = nil, true
 	e.others.Go(func() {
-		later, took := collapse(number*regionLen, regionLen)
+		later, took := collapse(first*regionLen, n*regionLen)
 		e.lock()
 		defer e.unlock()
 		d.moving = false
 		d.next = time.Now().Add(time.Duration(movingShare*e.share-1) * took)
-		if r.number == number {
-			if r.sent = 0; !later {
-				r.sent = sentFirst - sentAgain
+		for number := first; number < first+n; number++ {
+			if r := d.region(number); r.number == number {
+				if r.sent = 0; !later {
+					r.sent = sentFirst - sentAgain
+				}
 			}
 		}
 	})
+}
+
+// region returns the place of a region, where another may be.
+func (d *lender) region(number uintptr) *region { return &d.regions[number%uintptr(len(d.regions))] }
+
+func (d *lender) isDue(number uintptr) bool {
+	r := d.region(number)
+	return r.number == number && r.sent >= sentFirst
 }
