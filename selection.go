@@ -41,7 +41,7 @@ var rules = []rule{
 	{sched.Bcast, 17, 512 << 10, "tcp", "scatter-allgather", "no rank sends the vector twice"},
 
 	{sched.Reduce, 0, 0, "", "binomial", "fewest steps"},
-	{sched.Reduce, 2, 64 << 10, "", "reduce-scatter-gather", "all ranks share the combining"},
+	{sched.Reduce, 3, 64 << 10, "", "reduce-scatter-gather", "all ranks share the combining"},
 	{sched.Reduce, 0, 0, "tcp", "binomial", "every vector is combined as it comes in"},
 	{sched.Reduce, 17, 64 << 10, "tcp", "reduce-scatter-gather", "all ranks share the combining"},
 	{sched.Reduce, 0, 0, "shm", "binomial", "fewest steps"},
