@@ -145,18 +145,11 @@ func (l *link) next() (*slot, kind) {
 
 func (l *link) nextInLane() (*slot, kind) {
 	s := l.in.slot(l.head & l.mask)
-	if k := s.holds(l.head + 1); k != 0 {
-		return s, k
+	t := s.turn.Load()
+	if t>>8 != (l.head+1)&(1<<24-1) || t&0xff == 0 {
+		return nil, 0
 	}
-	return nil, 0
-}
-
-// holds returns what kind the frame of that number is, or 0 if another is there.
-func (s *slot) holds(number uint32) kind {
-	if t := s.turn.Load(); t>>8 == number&(1<<24-1) {
-		return kind(t)
-	}
-	return 0
+	return s, kind(t)
 }
 
 // take lets go of the frame at the head of the lane.
@@ -167,14 +160,13 @@ func (l *link) take() {
 	l.e.moved = true
 }
 
-// takeLine lets go of a frame that has no box. The peer need not be told unless it
-// has filled the lane, for only then does it wait for room there. A peer that fills
-// it at this moment has to give way before it sleeps, and by then it sees the room.
+// takeLine lets go of a frame that has no box, and looks at once whether the peer
+// sleeps: what has to be told seldom need not be noted every time. The store is
+// visible before the status is read.
 func (l *link) takeLine() {
-	last := l.in.slot((l.head - 1) & l.mask)
 	l.head++
-	publish(&l.in.taken, l.head)
-	if last.holds(l.head+l.mask) != 0 {
+	l.in.taken.Store(l.head)
+	if l.seat.status.Load() != joined {
 		l.tell(tookOne)
 	}
 	l.e.moved = true

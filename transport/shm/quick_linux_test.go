@@ -33,3 +33,25 @@ func TestAShortMessageThatWasTakenByARankThatHasGoneIsNotMourned(t *testing.T) {
 		e.unlock()
 	}
 }
+
+// A sender waits for room, for its receiver to be less than a window of frames
+// behind, or to have taken all.
+func TestASenderThatSleepsIsToldOfShortMessagesThatAreTaken(t *testing.T) {
+	for _, behind := range []int{1, window, 16} {
+		ends := job(t, 2)
+		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: []byte("x")}}}
+		for range behind {
+			if err := ends[0].Exchange(t.Context(), step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ends[0].seat.status.Store(joined | forAcks)
+		recv := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 0, Into: make([]byte, 1)}}}
+		if err := ends[1].Exchange(t.Context(), recv); err != nil {
+			t.Fatal(err)
+		}
+		if ends[0].seat.status.Load() != joined {
+			t.Errorf("%d frames behind: the sender sleeps on", behind)
+		}
+	}
+}
