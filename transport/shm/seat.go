@@ -101,7 +101,8 @@ type register struct {
 // hash returns what stands for a call. Calls that are made again and again are
 // the same string in memory.
 func (r *register) hash(text string) uint32 {
-	c := &r.recent[uint32(uintptr(unsafe.Pointer(unsafe.StringData(text)))>>4)*2654435769>>27]
+	address := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	c := &r.recent[uint32(address>>4)*0x9e3779b9>>16%uint32(len(r.recent))]
 	if same(c.text, text) && c.hash != 0 {
 		return c.hash
 	}
