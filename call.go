@@ -9,7 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/internal/kernel"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/transport"
 )
 

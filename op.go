@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/internal/kernel"
 )
 

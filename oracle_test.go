@@ -13,7 +13,7 @@ import (
 
 	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/internal/bench"
 )
 
 // Both sides count, warm up and stop alike.

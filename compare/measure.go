@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/internal/bench"
 )
 
 // A cell is what both sides measure. Ours and theirs differ in transport.

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/launch"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/sched"
 )
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/bench"
+	"github.com/chorale-go/chorale/internal/bench"
 )
 
 // print prints the rows.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/chorale-go/chorale/exec"
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 )

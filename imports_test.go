@@ -11,9 +11,9 @@ import (
 
 const module = "github.com/chorale-go/chorale"
 
-// rooms says which of our packages each package may import. A package that is
-// not listed may not exist.
-var rooms = map[string][]string{
+// allowedImports lists, for each package of this module, the packages of this
+// module that it may import. A package that is not listed may not exist.
+var allowedImports = map[string][]string{
 	"sched":                      {},
 	"model":                      {},
 	"topo":                       {},
@@ -29,12 +29,12 @@ var rooms = map[string][]string{
 	"transport/transporttest":    {"transport"},
 	"sim":                        {"sched", "topo", "model"},
 	"draw":                       {"sched", "topo", "sim"},
-	"exec":                       {"sched", "transport"},
+	"internal/exec":              {"sched", "transport"},
 	"launch":                     {"transport", "transport/inproc", "transport/mixed", "transport/shm", "transport/tcp"},
-	"":                           {"algo", "exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
-	"bench":                      {"", "sched"},
-	"compare":                    {"bench", "launch"},
-	"cmd/chorale":                {"", "algo", "bench", "draw", "launch", "model", "sched", "sim", "topo"},
+	"":                           {"algo", "internal/exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
+	"internal/bench":             {"", "sched"},
+	"compare":                    {"internal/bench", "launch"},
+	"cmd/chorale":                {"", "algo", "internal/bench", "draw", "launch", "model", "sched", "sim", "topo"},
 	"docs/gallery":               {},
 	"examples":                   {}, // tests alone
 	"examples/balance":           {""},
@@ -48,20 +48,21 @@ var rooms = map[string][]string{
 	"examples/training":          {""},
 }
 
-// guests says which modules of others a package may import. The library takes
-// one, so that its users' go.sum stays small.
-var guests = map[string][]string{
+// allowedModules lists the foreign modules that a package may import. Every
+// package may import golang.org/x/sys; the library imports nothing else, so that
+// an importer's go.sum stays small.
+var allowedModules = map[string][]string{
 	"cmd/chorale":             {"github.com/spf13/cobra", "gonum.org/v1/gonum", "gonum.org/v1/plot"},
 	"draw":                    {"gonum.org/v1/plot"},
 	"transport/transporttest": {"go.uber.org/goleak"}, // imported by tests alone
 }
 
-func TestArrowsBetweenPackagesPointOneWay(t *testing.T) {
+func TestPackagesImportOnlyWhatTheDesignAllows(t *testing.T) {
 	for _, p := range packages(t) {
-		room := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
-		allowed, ok := rooms[room]
+		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		allowed, ok := allowedImports[name]
 		if !ok {
-			t.Errorf("package %q is not in the design's table", room)
+			t.Errorf("package %q is not in the design's table", name)
 			continue
 		}
 		for _, path := range p.Imports {
@@ -69,37 +70,38 @@ func TestArrowsBetweenPackagesPointOneWay(t *testing.T) {
 			other = strings.TrimPrefix(other, "/")
 			switch {
 			case ours && !slices.Contains(allowed, other):
-				t.Errorf("%q imports %q: it may import %q", room, other, allowed)
-			case !ours && strings.Contains(path, ".") && !mayImport(room, path):
-				t.Errorf("%q imports %s, which is neither ours nor the standard library's", room, path)
+				t.Errorf("%q imports %q: it may import %q", name, other, allowed)
+			case !ours && strings.Contains(path, ".") && !mayImport(name, path):
+				t.Errorf("%q imports %s, which is neither ours nor the standard library's", name, path)
 			}
 		}
 	}
 }
 
-func mayImport(room, path string) bool {
-	for _, guest := range append([]string{"golang.org/x/sys"}, guests[room]...) {
-		if path == guest || strings.HasPrefix(path, guest+"/") {
+func mayImport(name, path string) bool {
+	for _, module := range append([]string{"golang.org/x/sys"}, allowedModules[name]...) {
+		if path == module || strings.HasPrefix(path, module+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// A listed is what go list says of a package. Imports leaves tests out.
-type listed struct {
+// listedPackage is one package in the output of go list. Imports excludes the
+// imports of tests.
+type listedPackage struct {
 	ImportPath string
 	Imports    []string
 }
 
-func packages(t *testing.T) (all []listed) {
+func packages(t *testing.T) (all []listedPackage) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
+		var p listedPackage
 		if err := d.Decode(&p); err == io.EOF {
 			return all
 		} else if err != nil {
