@@ -26,7 +26,7 @@ func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
 		{"precision", "stats.go", "precision"},
 	} {
 		theirs := constant(t, c, k.inC)
-		ours := constant(t, contents(filepath.Join("..", "bench", k.file)), k.inGo)
+		ours := constant(t, contents(filepath.Join("..", "internal", "bench", k.file)), k.inGo)
 		if strings.TrimSuffix(ours, ".0") != theirs {
 			t.Errorf("%s is %s in C, and %s is %s in Go", k.inC, theirs, k.inGo, ours)
 		}
