@@ -109,10 +109,7 @@ func perform(ctx context.Context, c *Comm, f Func) error {
 	if err := protect(ctx, c, f); err != nil {
 		return err
 	}
-	if r, ok := c.job.endpoint.(interface{ Unread() error }); ok {
-		return r.Unread()
-	}
-	return nil
+	return c.job.endpoint.CheckUnreceived()
 }
 
 // Join attaches the process to the job that it was started in, as one rank; a

@@ -85,8 +85,8 @@ func (c *Comm) Close() error { return c.job.endpoint.Close() }
 // Each rank calls it when its own last call is done; later ones fail with
 // ErrClosed. The communicator that [Main], [Run] or [Join] made needs no Free.
 func (c *Comm) Free() {
-	r, ok := c.job.endpoint.(interface{ Release(context uint32) })
-	if !ok || c.context == 0 || c.freed {
+	r := c.job.endpoint
+	if c.context == 0 || c.freed {
 		return
 	}
 	c.freed = true

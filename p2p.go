@@ -3,7 +3,6 @@ package chorale
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
 	"unsafe"
 
@@ -40,7 +39,7 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 		return err
 	}
 	kind := reflect.TypeFor[T]()
-	if err := m.Post(ctx, c.member(to), transport.Stamp{Context: c.context, Tag: tag}, kind.String(), bytesOf(src)); err != nil {
+	if err := m.Send(ctx, c.member(to), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(src)); err != nil {
 		return c.failed("send", err)
 	}
 	return nil
@@ -63,7 +62,7 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 		return Status{}, c.wrong("recv", "InTurn on a communicator of one rank: there is no other rank")
 	}
 	kind := reflect.TypeFor[T]()
-	e, err := m.Take(ctx, c.source(from), transport.Stamp{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
+	e, err := m.Recv(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
 	if err != nil {
 		if inTurn {
 			c.keepTurn(tag, from)
@@ -112,7 +111,7 @@ func peek[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Status
 	if err != nil {
 		return Status{}, false, err
 	}
-	e, found, err := m.Peek(ctx, c.source(from), transport.Stamp{Context: c.context, Tag: tag}, wait)
+	e, found, err := m.Probe(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, wait)
 	if err != nil {
 		return Status{}, false, c.failed("probe", err)
 	}
@@ -167,7 +166,7 @@ func begin(f func() error) *Request {
 
 // mailer returns what carries the message of a call, or what is wrong with the
 // call.
-func mailer[T any](c *Comm, call string, peer, tag int) (transport.Mailer, error) {
+func mailer[T any](c *Comm, call string, peer, tag int) (transport.Messenger, error) {
 	receives := call != "send"
 	switch {
 	case (peer < 0 || peer >= c.size) && !(receives && peer == AnyRank):
@@ -178,11 +177,7 @@ func mailer[T any](c *Comm, call string, peer, tag int) (transport.Mailer, error
 	if err := checkElement(reflect.TypeFor[T]()); err != nil {
 		return nil, c.wrong(call, "%w", err)
 	}
-	m, ok := c.job.endpoint.(transport.Mailer)
-	if !ok {
-		return nil, c.failed(call, fmt.Errorf("transport %s carries no messages between two ranks", c.job.transport))
-	}
-	return m, nil
+	return c.job.endpoint, nil
 }
 
 // source returns the job's rank, or Any, to look for a message from.
@@ -217,7 +212,7 @@ func (c *Comm) keepTurn(tag, rank int) {
 	}
 }
 
-func status[T any](c *Comm, e transport.Envelope) Status {
+func status[T any](c *Comm, e transport.MessageInfo) Status {
 	size := max(1, int(unsafe.Sizeof(*new(T))))
 	return Status{From: c.rankOf(e.From), Tag: e.Tag, Count: e.Size / size}
 }

@@ -165,17 +165,17 @@ func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
 	return a.heard(a.Part.Exchange(ctx, step))
 }
 
-func (a *attached) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
-	return a.heard(a.Part.Post(ctx, to, stamp, kind, data))
+func (a *attached) Send(ctx context.Context, to int, stamp transport.Match, kind string, data []byte) error {
+	return a.heard(a.Part.Send(ctx, to, stamp, kind, data))
 }
 
-func (a *attached) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
-	e, err := a.Part.Take(ctx, from, stamp, kind, into)
+func (a *attached) Recv(ctx context.Context, from int, stamp transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	e, err := a.Part.Recv(ctx, from, stamp, kind, into)
 	return e, a.heard(err)
 }
 
-func (a *attached) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
-	e, found, err := a.Part.Peek(ctx, from, stamp, wait)
+func (a *attached) Probe(ctx context.Context, from int, stamp transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	e, found, err := a.Part.Probe(ctx, from, stamp, wait)
 	return e, found, a.heard(err)
 }
 

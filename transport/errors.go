@@ -6,25 +6,25 @@ import (
 	"fmt"
 )
 
-// What can end an endpoint's part in a job, for errors.Is.
+// Sentinel errors, for errors.Is: why an endpoint's part in a job has ended.
 var (
 	// ErrClosed: this endpoint was closed, or used after its Close.
 	ErrClosed = errors.New("endpoint closed")
 	// ErrLeft: the peer closed its endpoint while a message from or to it was
 	// still due.
 	ErrLeft = errors.New("the rank has left the job")
-	// ErrLost: the peer is gone without a word: its process ended, or its
-	// connection broke.
+	// ErrLost: the peer is gone and has sent no termination notice: its process
+	// ended, or its connection broke.
 	ErrLost = errors.New("the rank is lost")
-	// ErrAborted: the peer gave up and said why.
+	// ErrAborted: the peer gave up and sent the reason.
 	ErrAborted = errors.New("the rank gave up")
 )
 
-// A PeerError names the rank on whose account an exchange failed.
+// A PeerError names the rank because of which an operation failed.
 type PeerError struct {
 	Peer   int
 	Err    error  // ErrLeft, ErrLost or ErrAborted
-	Reason string // what is known beyond that; may be empty
+	Reason string // further detail; may be empty
 }
 
 func (e *PeerError) Error() string {
@@ -68,7 +68,8 @@ func (e *RankError) Error() string {
 	return fmt.Sprintf("no rank %d: the job has ranks 0 to %d", e.Peer, e.Size-1)
 }
 
-// A TypeError says that a letter is not of the type that its receiver wants.
+// A TypeError says that a tagged message is not of the type that its receiver
+// wants.
 type TypeError struct {
 	Peer      int // the sender
 	Got, Want string
@@ -78,20 +79,21 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("message from rank %d is of type %s, want %s", e.Peer, e.Got, e.Want)
 }
 
-// An UnreadError says that a rank has left while a message that was sent to it
-// lay unread: ranks have called different things, or one call fewer.
-type UnreadError struct {
+// An UnreceivedError says that a rank has left although a message that was sent to
+// it was never received: ranks have called different things, or one has made a call
+// fewer.
+type UnreceivedError struct {
 	Rank, Peer   int       // the rank that left, and the sender
 	Mine, Theirs Signature // the rank's last call, and the call of the message
 }
 
-func (e *UnreadError) Error() string {
+func (e *UnreceivedError) Error() string {
 	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; its own last call was call %d, %q",
 		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
 }
 
-// Cause returns why ctx has ended: its error, and beyond that its cause if it
-// was given one; nil if it has not ended.
+// Cause returns why ctx has ended: its error, joined with its cause where it was
+// given one. It returns nil if ctx has not ended.
 func Cause(ctx context.Context) error {
 	err := ctx.Err()
 	if why := context.Cause(ctx); why != err {

@@ -1,35 +1,60 @@
-// Package transport says what moving bytes between the ranks of a job means.
-// Its subpackages do it: inproc between goroutines, tcp between processes.
-//
-// A transport knows nothing of schedules or algorithms. It sees steps: lists
-// of byte slices to hand over and of byte slices to fill.
 package transport
 
 import "context"
 
-// An Endpoint is one rank's attachment to a job.
-//
-// Exchange may be called by several goroutines at a time if their steps belong
-// to different contexts; steps of one context follow each other. An error from
-// Exchange ends the endpoint's part in the job: its peers are told, later calls
-// return the same error, and only Close is left to do.
+// An Exchanger does the steps of collective calls.
+type Exchanger interface {
+	// Exchange does one step: it starts every send and receive, and returns when
+	// all are complete. Then every receive has its message, and the memory of
+	// every send may be written again. Exchange returns early, with an error, when
+	// ctx ends, a peer is lost or leaves, the job is aborted, or a message does not
+	// belong to the call that this rank is in.
+	//
+	// Several goroutines may call Exchange at a time if their steps belong to
+	// different contexts; steps of one context follow each other. An error from
+	// Exchange ends the endpoint's part in the job: its peers are told, later calls
+	// return the same error, and only Close is left to do.
+	Exchange(ctx context.Context, step Step) error
+}
+
+// An Endpoint is one rank's attachment to a job. Every transport implements all
+// of it, and package transporttest tests that it does.
 type Endpoint interface {
 	// Rank returns this endpoint's rank, 0 ≤ Rank < Size.
 	Rank() int
 	// Size returns the number of ranks of the job.
 	Size() int
-	// Exchange does one step: it starts every send and receive, and returns
-	// when all are complete, that is, when every receive has landed and the
-	// memory of every send may be written again. It returns early, with an
-	// error, when ctx ends, a peer is lost or leaves, the job is aborted, or a
-	// message does not belong to what this rank is doing.
-	Exchange(ctx context.Context, step Step) error
-	// Close leaves the job. What was sent and completed still arrives.
+
+	Exchanger
+	Messenger
+
+	// Release drops everything that the endpoint holds for a context in which it
+	// has had its last Exchange and received its last tagged message. Peers may
+	// still receive what it has sent them there.
+	Release(context uint32)
+
+	// CheckUnreceived returns an [UnreceivedError] if a message of a step has
+	// arrived that no Exchange has received. A rank that leaves then has not
+	// called what others have: a short message completes without its receiver, so
+	// that its sender may never notice. CheckUnreceived returns nil after the
+	// endpoint's part in the job has ended. No Exchange may be in progress.
+	CheckUnreceived() error
+
+	// Close leaves the job. Messages that were sent and completed still arrive.
 	// Closing twice is allowed.
 	Close() error
 }
 
-// A Signature says which call a message belongs to. Both ends of a message
+// A LossSink is told which ranks are lost, by a launcher that supervises them. An
+// endpoint whose ranks can be lost alone, because each is a process, implements it.
+type LossSink interface {
+	// Lost tells the endpoint that a rank is gone. Every operation that waits for
+	// the rank, now or later, fails with a [PeerError] that holds [ErrLost] and the
+	// reason. A rank that is not a peer is ignored.
+	Lost(rank int, reason string)
+}
+
+// A Signature names the call that a message belongs to. Both ends of a message
 // must have equal signatures; where they differ, ranks have called different
 // things, and both get a [MismatchError].
 type Signature struct {
@@ -69,12 +94,12 @@ type Recv struct {
 	Combine func(into, held, incoming []byte)
 	Elem    int // bytes per element, at least 1 when Combine is set
 
-	// Cached says that Into is best kept in cache. It is a hint, and need not be
-	// set.
-	Cached bool
+	// Temporal hints that Into is read again soon, so that it is best written by
+	// stores that keep it in cache (temporal stores).
+	Temporal bool
 
-	// InTurn holds this receive back until every receive listed before it is
-	// complete. Set where both write the same bytes; other receives land in
-	// the order in which they come.
-	InTurn bool
+	// Ordered holds this receive back until every receive listed before it is
+	// complete. It is set where both write the same bytes. Other receives land in
+	// the order in which their messages arrive.
+	Ordered bool
 }

@@ -255,10 +255,10 @@ rank 0
 	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1, 2}, []byte{0, 0}, difference); err != nil {
 		t.Fatal(err)
 	}
-	if !ep.steps[0].Recvs[0].Cached {
+	if !ep.steps[0].Recvs[0].Temporal {
 		t.Error("what an alltoall brings is not kept in cache")
 	}
-	if ep := run(t, exchange, []byte{1}, []byte{0}); ep.steps[0].Recvs[0].Cached {
+	if ep := run(t, exchange, []byte{1}, []byte{0}); ep.steps[0].Recvs[0].Temporal {
 		t.Error("what an allreduce hands on is kept in cache")
 	}
 }

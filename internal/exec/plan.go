@@ -128,7 +128,7 @@ func (b *binder) step(st sched.Step) step {
 	for k, r := range st.Recvs {
 		into := b.place(r.Dst, r.Blocks)
 		at := landing{into, into, r.How}
-		recv := transport.Recv{From: b.member(r.From), InTurn: st.InTurn(k), Elem: max(1, b.layouts[r.Dst].elem), Cached: b.cached}
+		recv := transport.Recv{From: b.member(r.From), Ordered: st.InTurn(k), Elem: max(1, b.layouts[r.Dst].elem), Temporal: b.cached}
 		if i := fusible(st, k); i >= 0 {
 			fused[i] = true
 			at.held = b.place(st.Copies[i].Src, st.Copies[i].Blocks)

@@ -33,7 +33,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 // The steps follow each other without a pause; a run allocates nothing, but for
 // the first that finds in and out to be the same memory. An error of the
 // endpoint is returned as a [*StepError].
-func (p *Plan) Run(ctx context.Context, ep transport.Endpoint, sig transport.Signature, in, out []byte, op Op) error {
+func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
 	if len(in) != p.InLen() || len(out) != p.OutLen() {
 		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.InLen(), p.OutLen())
 	}
@@ -47,7 +47,7 @@ func (p *Plan) Run(ctx context.Context, ep transport.Endpoint, sig transport.Sig
 	return err
 }
 
-func (p *Plan) run(ctx context.Context, ep transport.Endpoint, sig transport.Signature, in, out []byte, op Op) error {
+func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
 	var m memories // set piece by piece: a literal is made elsewhere and copied
 	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
 	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out

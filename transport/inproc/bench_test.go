@@ -102,7 +102,7 @@ func BenchmarkAllReduceDirect(b *testing.B) {
 				for peer := range n {
 					if peer != e.Rank() {
 						send.To = append(send.To, peer)
-						recvs = append(recvs, transport.Recv{From: peer, Into: sum, Held: sum, Combine: addFloat64, Elem: 8, InTurn: true})
+						recvs = append(recvs, transport.Recv{From: peer, Into: sum, Held: sum, Combine: addFloat64, Elem: 8, Ordered: true})
 					}
 				}
 				sends := []transport.Send{send}

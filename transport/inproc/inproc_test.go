@@ -119,7 +119,7 @@ func traffic(ctx context.Context, e *Endpoint, round int) error {
 				}
 				send.To = append(send.To, to)
 				if to == e.Rank() {
-					step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, len(send.Data)), InTurn: inTurn})
+					step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, len(send.Data)), Ordered: inTurn})
 				}
 			}
 			if from == e.Rank() {

@@ -150,7 +150,7 @@ func (l *link) take(r *transport.Recv) bool {
 // land does with the bytes of a message what the receive says.
 func land(r *transport.Recv, data []byte) {
 	if r.Combine == nil {
-		transport.Copy(r.Into, data, r.Cached)
+		transport.Copy(r.Into, data, r.Temporal)
 	} else if len(data) > 0 {
 		r.Combine(r.Into, r.Held, data)
 	}

@@ -16,7 +16,7 @@ const (
 	unreadMost = 1 << 20
 )
 
-var _ transport.Mailer = (*Endpoint)(nil)
+var _ transport.Messenger = (*Endpoint)(nil)
 
 // A mailbox holds the letters to one rank that nobody has taken yet.
 type mailbox struct {
@@ -28,27 +28,27 @@ type mailbox struct {
 
 // A letter is copied, or lent: its sender waits until it is taken.
 type letter struct {
-	transport.Envelope
+	transport.MessageInfo
 	context uint32
 	data    []byte
 	taken   chan struct{} // closed when it is; nil if it was copied
 }
 
-func (l *letter) matches(from int, stamp transport.Stamp) bool {
+func (l *letter) matches(from int, stamp transport.Match) bool {
 	return l.context == stamp.Context &&
 		(from == transport.Any || l.From == from) &&
 		(stamp.Tag == transport.Any || l.Tag == stamp.Tag)
 }
 
-// Post implements [transport.Mailer].
-func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
+// Send implements [transport.Messenger].
+func (e *Endpoint) Send(ctx context.Context, to int, stamp transport.Match, kind string, data []byte) error {
 	if err := e.able(ctx, to); err != nil {
 		return err
 	}
 	l := &letter{
-		Envelope: transport.Envelope{From: e.rank, Tag: stamp.Tag, Size: len(data), Type: kind},
-		context:  stamp.Context,
-		data:     data,
+		MessageInfo: transport.MessageInfo{From: e.rank, Tag: stamp.Tag, Size: len(data), Type: kind},
+		context:     stamp.Context,
+		data:        data,
 	}
 	box := &e.job.ends[to].mail
 	box.put(l)
@@ -70,8 +70,8 @@ func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind
 	return err
 }
 
-// Take implements [transport.Mailer].
-func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
+// Recv implements [transport.Messenger].
+func (e *Endpoint) Recv(ctx context.Context, from int, stamp transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
 	l, err := e.find(ctx, from, stamp, true, func(l *letter) (take bool, err error) {
 		switch {
 		case l.Type != kind:
@@ -82,7 +82,7 @@ func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, ki
 		return true, nil
 	})
 	if l == nil {
-		return transport.Envelope{}, err
+		return transport.MessageInfo{}, err
 	}
 	if err == nil {
 		copy(into, l.data)
@@ -91,21 +91,21 @@ func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, ki
 			e.job.ends[l.From].mail.wake()
 		}
 	}
-	return l.Envelope, err
+	return l.MessageInfo, err
 }
 
-// Peek implements [transport.Mailer].
-func (e *Endpoint) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
+// Probe implements [transport.Messenger].
+func (e *Endpoint) Probe(ctx context.Context, from int, stamp transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	l, err := e.find(ctx, from, stamp, wait, func(*letter) (bool, error) { return false, nil })
 	if l == nil {
-		return transport.Envelope{}, false, err
+		return transport.MessageInfo{}, false, err
 	}
-	return l.Envelope, true, err
+	return l.MessageInfo, true, err
 }
 
 // find looks for the first letter that matches, and waits for one if it is to.
 // Inspect says whether to take it out of the mailbox.
-func (e *Endpoint) find(ctx context.Context, from int, stamp transport.Stamp, wait bool, inspect func(*letter) (bool, error)) (found *letter, err error) {
+func (e *Endpoint) find(ctx context.Context, from int, stamp transport.Match, wait bool, inspect func(*letter) (bool, error)) (found *letter, err error) {
 	if from != transport.Any && (from < 0 || from >= len(e.job.ends)) {
 		return nil, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.ends)}
 	}
@@ -220,7 +220,7 @@ func (b *mailbox) withdraw(l *letter) bool {
 
 // look returns the first letter that matches. If inspect says so, it is taken
 // out.
-func (b *mailbox) look(from int, stamp transport.Stamp, inspect func(*letter) (bool, error)) (*letter, error) {
+func (b *mailbox) look(from int, stamp transport.Match, inspect func(*letter) (bool, error)) (*letter, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.letters, func(l *letter) bool { return l.matches(from, stamp) })

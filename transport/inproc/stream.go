@@ -202,7 +202,7 @@ func (s *stream) takeAll() (moved bool, err error) {
 	rest := s.recvs[:0]
 	for i, r := range s.recvs {
 		took := false
-		if r.link.missed != s.sweep && (!r.recv.InTurn || len(rest) == 0) {
+		if r.link.missed != s.sweep && (!r.recv.Ordered || len(rest) == 0) {
 			if took, err = s.take(r.link, r.recv); err != nil {
 				s.recvs = append(rest, s.recvs[i:]...)
 				return moved, err

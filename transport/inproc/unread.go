@@ -6,12 +6,12 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// Unread returns a [transport.UnreadError] if a message lies here that no
+// CheckUnreceived returns a [transport.UnreceivedError] if a message lies here that no
 // Exchange has received. A rank that leaves then has not called what others
 // have: short messages need no receiver, so their senders may never notice. It
 // is nil after the endpoint's part in the job has ended. No Exchange may be in
 // progress.
-func (e *Endpoint) Unread() error {
+func (e *Endpoint) CheckUnreceived() error {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
 	if e.last != nil {
@@ -23,7 +23,7 @@ func (e *Endpoint) Unread() error {
 				continue
 			}
 			if m := l.next(); m != nil {
-				return &transport.UnreadError{Rank: e.rank, Peer: l.from.end.rank, Mine: s.sig, Theirs: m.signature(s.context)}
+				return &transport.UnreceivedError{Rank: e.rank, Peer: l.from.end.rank, Mine: s.sig, Theirs: m.signature(s.context)}
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func (e *Endpoint) divide(step transport.Step) (near, far transport.Step, late [
 	}
 	for i := range step.Recvs {
 		r := step.Recvs[i]
-		if r.InTurn {
+		if r.Ordered {
 			l := lateness{&step.Recvs[i], make([]byte, len(r.Into))}
 			late = append(late, l)
 			r = transport.Recv{From: r.From, Into: l.bytes}

@@ -19,10 +19,7 @@ import (
 // same numbers.
 type Part interface {
 	transport.Endpoint
-	transport.Mailer
-	Lost(rank int, reason string)
-	Release(context uint32)
-	Unread() error
+	transport.LossSink
 }
 
 // An Endpoint is one rank's attachment to a job over two parts.
@@ -203,16 +200,16 @@ func (e *Endpoint) Release(context uint32) {
 	e.far.Release(context)
 }
 
-// Unread returns a [transport.UnreadError] if a message has come that no
+// CheckUnreceived returns a [transport.UnreceivedError] if a message has come that no
 // Exchange has received.
-func (e *Endpoint) Unread() error {
+func (e *Endpoint) CheckUnreceived() error {
 	if e.ended() != nil {
 		return nil
 	}
-	if err := e.near.Unread(); err != nil {
+	if err := e.near.CheckUnreceived(); err != nil {
 		return err
 	}
-	return e.far.Unread()
+	return e.far.CheckUnreceived()
 }
 
 // Close leaves the job.

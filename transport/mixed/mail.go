@@ -21,62 +21,62 @@ func (e *Endpoint) part(ctx context.Context, rank int) (Part, error) {
 	return e.near, nil
 }
 
-// Post implements [transport.Mailer].
-func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
+// Send implements [transport.Messenger].
+func (e *Endpoint) Send(ctx context.Context, to int, stamp transport.Match, kind string, data []byte) error {
 	p, err := e.part(ctx, to)
 	if err != nil {
 		return err
 	}
-	return p.Post(ctx, to, stamp, kind, data)
+	return p.Send(ctx, to, stamp, kind, data)
 }
 
-// Take implements [transport.Mailer]. Letters from any rank are looked for by one
+// Recv implements [transport.Messenger]. Letters from any rank are looked for by one
 // goroutine at a time; what it has found is its own unless another goroutine
 // takes letters with that stamp from that very rank.
-func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
+func (e *Endpoint) Recv(ctx context.Context, from int, stamp transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
 	if from == transport.Any {
 		e.taking.Lock()
 		defer e.taking.Unlock()
-		found, _, err := e.Peek(ctx, from, stamp, true)
+		found, _, err := e.Probe(ctx, from, stamp, true)
 		if err != nil {
-			return transport.Envelope{}, err
+			return transport.MessageInfo{}, err
 		}
 		from = found.From
 	}
 	p, err := e.part(ctx, from)
 	if err != nil {
-		return transport.Envelope{}, err
+		return transport.MessageInfo{}, err
 	}
-	return p.Take(ctx, from, stamp, kind, into)
+	return p.Recv(ctx, from, stamp, kind, into)
 }
 
-// Peek implements [transport.Mailer].
-func (e *Endpoint) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
+// Probe implements [transport.Messenger].
+func (e *Endpoint) Probe(ctx context.Context, from int, stamp transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	if from != transport.Any {
 		p, err := e.part(ctx, from)
 		if err != nil {
-			return transport.Envelope{}, false, err
+			return transport.MessageInfo{}, false, err
 		}
-		return p.Peek(ctx, from, stamp, wait)
+		return p.Probe(ctx, from, stamp, wait)
 	}
 	if err := e.ended(); err != nil {
-		return transport.Envelope{}, false, err
+		return transport.MessageInfo{}, false, err
 	}
 	for _, p := range []Part{e.near, e.far} {
-		if found, ok, err := p.Peek(ctx, from, stamp, false); ok || err != nil {
+		if found, ok, err := p.Probe(ctx, from, stamp, false); ok || err != nil {
 			return found, ok, err
 		}
 	}
 	if !wait {
-		return transport.Envelope{}, false, nil
+		return transport.MessageInfo{}, false, nil
 	}
 	return e.wait(ctx, stamp)
 }
 
 // wait waits for a letter from any rank.
-func (e *Endpoint) wait(ctx context.Context, stamp transport.Stamp) (transport.Envelope, bool, error) {
+func (e *Endpoint) wait(ctx context.Context, stamp transport.Match) (transport.MessageInfo, bool, error) {
 	type answer struct {
-		transport.Envelope
+		transport.MessageInfo
 		found bool
 		err   error
 	}
@@ -85,7 +85,7 @@ func (e *Endpoint) wait(ctx context.Context, stamp transport.Stamp) (transport.E
 	answers := make(chan answer, 2)
 	for _, p := range []Part{e.near, e.far} {
 		go func() {
-			found, ok, err := p.Peek(either, transport.Any, stamp, true)
+			found, ok, err := p.Probe(either, transport.Any, stamp, true)
 			answers <- answer{found, ok, err}
 			cancel()
 		}()
@@ -97,5 +97,5 @@ func (e *Endpoint) wait(ctx context.Context, stamp transport.Stamp) (transport.E
 	if !first.found && ctx.Err() != nil {
 		first.err = transport.Cause(ctx)
 	}
-	return first.Envelope, first.found, first.err
+	return first.MessageInfo, first.found, first.err
 }

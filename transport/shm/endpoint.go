@@ -99,7 +99,7 @@ type Config struct {
 }
 
 // An Endpoint is one rank's attachment to a job. It implements
-// [transport.Endpoint] and [transport.Mailer].
+// [transport.Endpoint] and [transport.Messenger].
 type Endpoint struct {
 	cfg      Config
 	seg      *segment
@@ -270,12 +270,12 @@ func (e *Endpoint) Release(context uint32) {
 	e.mail.Discard(context)
 }
 
-// Unread returns a [transport.UnreadError] if a message has come that no
+// CheckUnreceived returns a [transport.UnreceivedError] if a message has come that no
 // Exchange has received. A rank that leaves then has not called what others
 // have: short messages need no receiver, so their senders may never notice. It
 // is nil after the endpoint's part in the job has ended. No Exchange may be in
 // progress.
-func (e *Endpoint) Unread() error {
+func (e *Endpoint) CheckUnreceived() error {
 	e.lock()
 	defer e.unlock()
 	if e.err != nil {
@@ -285,7 +285,7 @@ func (e *Endpoint) Unread() error {
 		l := &e.links[i]
 		l.hear()
 		if sig, ok := l.unread(); ok {
-			return &transport.UnreadError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
+			return &transport.UnreceivedError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
 		}
 	}
 	return nil

@@ -86,7 +86,7 @@ func (e *Endpoint) start(o *op, step *transport.Step) {
 		for i := range o.recvs {
 			r := &o.recvs[i]
 			r.Recv, r.op = &step.Recvs[i], o
-			r.held = r.InTurn && i > 0
+			r.held = r.Ordered && i > 0
 			l := &e.links[r.From]
 			l.posted = append(l.posted, r)
 			l.blocked = false

@@ -11,7 +11,7 @@ import (
 func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 	exchange := func(ctx context.Context, e *Endpoint) error { return receive(ctx, e, sig, 0, make([]byte, 1000)) }
 	take := func(ctx context.Context, e *Endpoint) error {
-		_, err := e.Take(ctx, 0, transport.Stamp{Context: 1, Tag: transport.Any}, "", nil)
+		_, err := e.Recv(ctx, 0, transport.Match{Context: 1, Tag: transport.Any}, "", nil)
 		return err
 	}
 	reply := func(ctx context.Context, e *Endpoint) error {

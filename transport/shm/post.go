@@ -47,7 +47,7 @@ type note struct {
 // An envelope is a letter's frame, or the offer of one.
 type envelope struct {
 	as     kind // post or offer
-	stamp  transport.Stamp
+	stamp  transport.Match
 	kind   string
 	number uint32
 	total  int
@@ -256,7 +256,7 @@ func (e *Endpoint) flushMail() {
 const closeTimeout = time.Second
 
 // lend offers a letter and returns when the peer has taken it.
-func (l *link) lend(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
+func (l *link) lend(ctx context.Context, stamp transport.Match, kind string, data []byte) error {
 	e := l.e
 	l.offers++
 	o := e.begin(ctx)
@@ -375,17 +375,17 @@ func (l *link) openEnvelope(s *slot, k kind) bool {
 	if string(b[:text]) != l.kind {
 		l.kind = strings.Clone(string(b[:text]))
 	}
-	v := transport.Envelope{From: l.peer, Tag: int(s.call), Size: n - text, Type: l.kind}
+	v := transport.MessageInfo{From: l.peer, Tag: int(s.call), Size: n - text, Type: l.kind}
 	if k == offer || k == offerBoxed {
 		v.Size = int(p.total)
 		if l.err == nil {
-			l.e.mail.Deliver(&mailbox.Letter{Envelope: v, Context: s.context, Link: l, Lent: true, Number: uint32(p.offset)})
+			l.e.mail.Deliver(&mailbox.Letter{MessageInfo: v, Context: s.context, Link: l, Lent: true, Number: uint32(p.offset)})
 		}
 		l.take()
 		return true
 	}
 	m := l.e.mail.Blank(v.Size)
-	m.Envelope, m.Context, m.Link = v, s.context, l
+	m.MessageInfo, m.Context, m.Link = v, s.context, l
 	copy(m.Data, b[text:n])
 	l.take()
 	l.e.mail.Deliver(m)

@@ -14,20 +14,20 @@ import (
 func TestAShortLetterDoesNotWaitForOthersToRead(t *testing.T) {
 	ends := job(t, 2)
 	hold(ends[0])
-	stamp := transport.Stamp{Context: 1}
+	stamp := transport.Match{Context: 1}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	const letters = 3
 	sent := bytes.Repeat([]byte("letter"), 50)
 	for i := range letters {
 		sent[0] = byte(i)
-		if err := ends[0].Post(ctx, 1, stamp, "bytes", sent); err != nil {
+		if err := ends[0].Send(ctx, 1, stamp, "bytes", sent); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range letters {
 		into := make([]byte, len(sent))
-		if _, err := ends[1].Take(ctx, 0, stamp, "bytes", into); err != nil {
+		if _, err := ends[1].Recv(ctx, 0, stamp, "bytes", into); err != nil {
 			t.Fatalf("letter %d: %v", i, err)
 		}
 		if sent[0] = byte(i); !bytes.Equal(into, sent) {
@@ -43,7 +43,7 @@ func TestAShortLetterDoesNotWaitForOthersToRead(t *testing.T) {
 func TestNobodyWaitsForTheTakerOfACopyThatIsGone(t *testing.T) {
 	ends := job(t, 2)
 	hold(ends[0])
-	if err := ends[0].Post(context.Background(), 1, transport.Stamp{Context: 1}, "bytes", make([]byte, 300)); err != nil {
+	if err := ends[0].Send(context.Background(), 1, transport.Match{Context: 1}, "bytes", make([]byte, 300)); err != nil {
 		t.Fatal(err)
 	}
 	until(ends[0], func() bool { return ends[0].links[1].copies == 1 })

@@ -183,12 +183,12 @@ func (e *Endpoint) Release(context uint32) {
 	e.mail.Discard(context)
 }
 
-// Unread returns a [transport.UnreadError] if a message has come that no
+// CheckUnreceived returns a [transport.UnreceivedError] if a message has come that no
 // Exchange has received. A rank that leaves then has not called what others
 // have: short messages need no receiver, so their senders may never notice. It
 // is nil after the endpoint's part in the job has ended. No Exchange may be in
 // progress.
-func (e *Endpoint) Unread() error {
+func (e *Endpoint) CheckUnreceived() error {
 	e.lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
@@ -200,7 +200,7 @@ func (e *Endpoint) Unread() error {
 		}
 		l.listen()
 		if sig, ok := l.unread(); ok {
-			return &transport.UnreadError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
+			return &transport.UnreceivedError{Rank: e.cfg.Rank, Peer: l.peer, Mine: e.last, Theirs: sig}
 		}
 	}
 	return nil

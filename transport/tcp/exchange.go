@@ -64,7 +64,7 @@ func (e *Endpoint) start(o *op, step transport.Step) {
 		return
 	}
 	for i, r := range step.Recvs {
-		o.recvs = append(o.recvs, recv{Recv: r, op: o, held: r.InTurn && i > 0})
+		o.recvs = append(o.recvs, recv{Recv: r, op: o, held: r.Ordered && i > 0})
 	}
 	for i := range o.recvs {
 		l := e.dialled(o.recvs[i].From)

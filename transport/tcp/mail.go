@@ -9,7 +9,7 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/mailbox"
 )
 
-var _ transport.Mailer = (*Endpoint)(nil)
+var _ transport.Messenger = (*Endpoint)(nil)
 
 // An errand is what an operation waits for that is no Exchange: a letter, or
 // how far a letter of its own has come.
@@ -22,8 +22,8 @@ type errand struct {
 	begun    bool // or for bytes that are on their way: there is no way back
 }
 
-// Post implements [transport.Mailer].
-func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind string, data []byte) error {
+// Send implements [transport.Messenger].
+func (e *Endpoint) Send(ctx context.Context, to int, stamp transport.Match, kind string, data []byte) error {
 	e.lock()
 	defer e.mu.Unlock()
 	if err := e.mail.Blocked(ctx, to); err != nil {
@@ -46,27 +46,27 @@ func (e *Endpoint) Post(ctx context.Context, to int, stamp transport.Stamp, kind
 	return l.lend(ctx, stamp, kind, data)
 }
 
-// Take implements [transport.Mailer]. When ctx ends while a long letter is on
+// Recv implements [transport.Messenger]. When ctx ends while a long letter is on
 // its way from its sender's memory, the endpoint's part in the job ends.
-func (e *Endpoint) Take(ctx context.Context, from int, stamp transport.Stamp, kind string, into []byte) (transport.Envelope, error) {
+func (e *Endpoint) Recv(ctx context.Context, from int, stamp transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
 	e.lock()
 	defer e.mu.Unlock()
 	m, err := e.mail.Take(ctx, mailbox.Search{From: from, Stamp: stamp}, kind, into)
 	if m == nil {
-		return transport.Envelope{}, err
+		return transport.MessageInfo{}, err
 	}
-	return m.Envelope, err
+	return m.MessageInfo, err
 }
 
-// Peek implements [transport.Mailer].
-func (e *Endpoint) Peek(ctx context.Context, from int, stamp transport.Stamp, wait bool) (transport.Envelope, bool, error) {
+// Probe implements [transport.Messenger].
+func (e *Endpoint) Probe(ctx context.Context, from int, stamp transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	e.lock()
 	defer e.mu.Unlock()
 	m, err := e.mail.Find(ctx, mailbox.Search{From: from, Stamp: stamp}, wait)
 	if m == nil {
-		return transport.Envelope{}, false, err
+		return transport.MessageInfo{}, false, err
 	}
-	return m.Envelope, true, nil
+	return m.MessageInfo, true, nil
 }
 
 // A keeper is the endpoint as its mailbox sees it.

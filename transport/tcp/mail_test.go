@@ -21,12 +21,12 @@ func TestPumpsCarryLettersToo(t *testing.T) {
 }
 
 // stamp is that of most letters.
-var stamp = transport.Stamp{Context: 1, Tag: 7}
+var stamp = transport.Match{Context: 1, Tag: 7}
 
 // takeLetter takes a letter and compares it.
 func takeLetter(e *Endpoint, from int, want []byte) error {
 	into := make([]byte, len(want))
-	env, err := e.Take(context.Background(), from, stamp, "bytes", into)
+	env, err := e.Recv(context.Background(), from, stamp, "bytes", into)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (l *link) linked() {
 }
 
 // lend offers a letter and returns when the peer has taken it.
-func (l *link) lend(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
+func (l *link) lend(ctx context.Context, stamp transport.Match, kind string, data []byte) error {
 	e := l.e
 	l.offers++
 	o := e.begin(ctx, transport.Step{})
@@ -220,13 +220,13 @@ func (l *link) openEnvelope(h header, text []byte) error {
 	if string(text[tagLen:]) != l.kind {
 		l.kind = string(text[tagLen:])
 	}
-	envelope := transport.Envelope{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.kind}
+	envelope := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.kind}
 	if h.kind == offer {
-		l.e.mail.Deliver(&mailbox.Letter{Envelope: envelope, Context: h.context, Link: l, Lent: true, Number: h.sequence})
+		l.e.mail.Deliver(&mailbox.Letter{MessageInfo: envelope, Context: h.context, Link: l, Lent: true, Number: h.sequence})
 		return nil
 	}
 	m := l.e.mail.Blank(h.total)
-	m.Envelope, m.Context, m.Link = envelope, h.context, l
+	m.MessageInfo, m.Context, m.Link = envelope, h.context, l
 	l.letter, l.left = m, h.body
 	l.tookLetter(0)
 	return nil

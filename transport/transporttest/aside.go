@@ -21,7 +21,7 @@ func aside(t *testing.T, start Start, messages ...string) (j *job, sent <-chan e
 	}
 	done := make(chan error, 1)
 	go func() { done <- j.ends[0].Exchange(j.ctx, step) }()
-	j.until(func() bool { return j.ends[1].(member).Unread() != nil })
+	j.until(func() bool { return j.ends[1].CheckUnreceived() != nil })
 	other := sig
 	other.Context++
 	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
@@ -48,7 +48,7 @@ func testAsideOrder(t *testing.T, start Start) {
 	mix(want[:4], held[:4], []byte("mifa"))
 	err := j.ends[1].Exchange(j.ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
 		{From: 0, Into: into[:2], Held: held[:2], Combine: mix, Elem: 1},
-		{From: 0, Into: into[2:4], Held: held[2:4], Combine: mix, Elem: 1, InTurn: true},
+		{From: 0, Into: into[2:4], Held: held[2:4], Combine: mix, Elem: 1, Ordered: true},
 	}})
 	if err != nil || !bytes.Equal(into, want) {
 		t.Errorf("got %q, %v, want %q", into, err, want)
@@ -128,19 +128,19 @@ func testUnread(t *testing.T, start Start) {
 	mine, theirs := transport.Signature{Sequence: 1, Call: "mine"}, transport.Signature{Sequence: 2, Call: "theirs"}
 	j := open(t, start, 2)
 	j.each(func(ctx context.Context, e transport.Endpoint) error {
-		return errors.Join(swap(ctx, e, mine, 1-e.Rank()), e.(member).Unread())
+		return errors.Join(swap(ctx, e, mine, 1-e.Rank()), e.CheckUnreceived())
 	})
 	if err := send(j.ctx, j.ends[1], theirs, 0, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
-	e := j.ends[0].(member)
-	j.until(func() bool { return e.Unread() != nil })
-	want := transport.UnreadError{Rank: 0, Peer: 1, Mine: mine, Theirs: theirs}
-	if got := new(transport.UnreadError); !errors.As(e.Unread(), &got) || *got != want {
+	e := j.ends[0]
+	j.until(func() bool { return e.CheckUnreceived() != nil })
+	want := transport.UnreceivedError{Rank: 0, Peer: 1, Mine: mine, Theirs: theirs}
+	if got := new(transport.UnreceivedError); !errors.As(e.CheckUnreceived(), &got) || *got != want {
 		t.Errorf("got %v, want %v", got, &want)
 	}
 	e.Close()
-	if err := e.Unread(); err != nil {
+	if err := e.CheckUnreceived(); err != nil {
 		t.Errorf("after Close: got %v", err)
 	}
 	checkReason(t, swap(j.ctx, j.ends[1], theirs, 0), 0, transport.ErrLeft, `its last call was call 1, "mine"`)
@@ -148,14 +148,14 @@ func testUnread(t *testing.T, start Start) {
 
 func testRelease(t *testing.T, start Start) {
 	j, _ := aside(t, start, "do", "re")
-	e := j.ends[1].(member)
+	e := j.ends[1]
 	e.Release(sig.Context + 1) // another
-	var unread *transport.UnreadError
-	if err := e.Unread(); !errors.As(err, &unread) || unread.Theirs != sig {
+	var unread *transport.UnreceivedError
+	if err := e.CheckUnreceived(); !errors.As(err, &unread) || unread.Theirs != sig {
 		t.Errorf("got %v, want two messages unread", err)
 	}
 	e.Release(sig.Context)
-	if err := e.Unread(); err != nil {
+	if err := e.CheckUnreceived(); err != nil {
 		t.Errorf("after the release: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func shuffle(random *rand.Rand, step transport.Step) transport.Step {
 		return slices.ContainsFunc(a.To, func(to int) bool { return slices.Contains(b.To, to) })
 	})
 	step.Recvs = reorder(random, step.Recvs, func(a, b transport.Recv) bool {
-		return a.From == b.From || a.InTurn || b.InTurn
+		return a.From == b.From || a.Ordered || b.Ordered
 	})
 	return step
 }

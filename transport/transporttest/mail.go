@@ -11,7 +11,7 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// mailClaims are what a [transport.Mailer] must do. Other endpoints need not.
+// mailClaims are what a [transport.Messenger] must do. Other endpoints need not.
 var mailClaims = []claim{
 	{"LettersOfOneStampStayInOrder", testLetterOrder},
 	{"LettersArePickedByStamp", testLetterStamps},
@@ -32,12 +32,12 @@ var mailClaims = []claim{
 }
 
 // RunMail tests that the endpoints that start makes keep the contract of
-// [transport.Mailer].
+// [transport.Messenger].
 func RunMail(t *testing.T, start Start) {
 	runAll(t, start, mailClaims)
 }
 
-var stamp = transport.Stamp{Context: 3, Tag: 5}
+var stamp = transport.Match{Context: 3, Tag: 5}
 
 // letter is the contents of a letter that tell which it is.
 func letter(n, size int) []byte {
@@ -49,9 +49,9 @@ func letter(n, size int) []byte {
 }
 
 // take takes the next letter and compares it.
-func take(ctx context.Context, e transport.Endpoint, from int, s transport.Stamp, want []byte) error {
+func take(ctx context.Context, e transport.Endpoint, from int, s transport.Match, want []byte) error {
 	into := make([]byte, len(want))
-	env, err := e.(transport.Mailer).Take(ctx, from, s, "bytes", into)
+	env, err := e.Recv(ctx, from, s, "bytes", into)
 	if err != nil {
 		return err
 	}
@@ -61,8 +61,8 @@ func take(ctx context.Context, e transport.Endpoint, from int, s transport.Stamp
 	return nil
 }
 
-func post(ctx context.Context, e transport.Endpoint, to int, s transport.Stamp, data []byte) error {
-	return e.(transport.Mailer).Post(ctx, to, s, "bytes", data)
+func post(ctx context.Context, e transport.Endpoint, to int, s transport.Match, data []byte) error {
+	return e.Send(ctx, to, s, "bytes", data)
 }
 
 // letterSizes are sizes on both sides of what a transport may copy.
@@ -93,10 +93,10 @@ func testLetterOrder(t *testing.T, start Start) {
 
 func testLetterStamps(t *testing.T, start Start) {
 	j := open(t, start, 3)
-	other := transport.Stamp{Context: stamp.Context + 1, Tag: stamp.Tag}
-	third := transport.Stamp{Context: stamp.Context, Tag: stamp.Tag + 1}
+	other := transport.Match{Context: stamp.Context + 1, Tag: stamp.Tag}
+	third := transport.Match{Context: stamp.Context, Tag: stamp.Tag + 1}
 	sender := func(ctx context.Context, e transport.Endpoint) error {
-		for i, s := range []transport.Stamp{stamp, other, third} {
+		for i, s := range []transport.Match{stamp, other, third} {
 			if err := post(ctx, e, 0, s, letter(10*e.Rank()+i, 50)); err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func testLetterStamps(t *testing.T, start Start) {
 		return nil
 	}
 	errs := j.all(func(ctx context.Context, e transport.Endpoint) error {
-		any := transport.Stamp{Context: stamp.Context, Tag: transport.Any}
+		any := transport.Match{Context: stamp.Context, Tag: transport.Any}
 		if err := errors.Join(
 			take(ctx, e, 2, other, letter(21, 50)),
 			take(ctx, e, 1, third, letter(12, 50)),
@@ -114,7 +114,7 @@ func testLetterStamps(t *testing.T, start Start) {
 			return err
 		}
 		into := make([]byte, 50)
-		env, err := e.(transport.Mailer).Take(ctx, transport.Any, other, "bytes", into)
+		env, err := e.Recv(ctx, transport.Any, other, "bytes", into)
 		if err != nil || env.From != 1 || env.Tag != stamp.Tag || env.Type != "bytes" {
 			return fmt.Errorf("any: %+v, %v", env, err)
 		}
@@ -184,13 +184,13 @@ func testLetterStays(t *testing.T, start Start) {
 	errs := j.all(func(ctx context.Context, e transport.Endpoint) error {
 		return post(ctx, e, 1, stamp, letter(1, 100))
 	}, func(ctx context.Context, e transport.Endpoint) error {
-		m := e.(transport.Mailer)
-		env, err := m.Take(ctx, 0, stamp, "bytes", make([]byte, 99))
+		m := e
+		env, err := m.Recv(ctx, 0, stamp, "bytes", make([]byte, 99))
 		var size *transport.SizeError
 		if !errors.As(err, &size) || size.Got != 100 || size.Want != 99 || env.Size != 100 {
 			return fmt.Errorf("a letter of 100 bytes into 99: %+v, %v", env, err)
 		}
-		_, err = m.Take(ctx, 0, stamp, "words", make([]byte, 100))
+		_, err = m.Recv(ctx, 0, stamp, "words", make([]byte, 100))
 		var kind *transport.TypeError
 		if !errors.As(err, &kind) || kind.Got != "bytes" || kind.Want != "words" {
 			return fmt.Errorf("bytes for words: %v", err)
@@ -209,14 +209,14 @@ func testPeek(t *testing.T, start Start) {
 		<-ready
 		return post(ctx, e, 1, stamp, letter(1, 1<<20))
 	}, func(ctx context.Context, e transport.Endpoint) error {
-		m := e.(transport.Mailer)
-		if env, found, err := m.Peek(ctx, 0, stamp, false); found || err != nil {
+		m := e
+		if env, found, err := m.Probe(ctx, 0, stamp, false); found || err != nil {
 			return fmt.Errorf("before there is one: %+v, %v, %v", env, found, err)
 		}
 		close(ready)
-		want := transport.Envelope{From: 0, Tag: stamp.Tag, Size: 1 << 20, Type: "bytes"}
+		want := transport.MessageInfo{From: 0, Tag: stamp.Tag, Size: 1 << 20, Type: "bytes"}
 		for _, wait := range []bool{true, false} {
-			if env, found, err := m.Peek(ctx, transport.Any, stamp, wait); !found || err != nil || env != want {
+			if env, found, err := m.Probe(ctx, transport.Any, stamp, wait); !found || err != nil || env != want {
 				return fmt.Errorf("wait %v: %+v, %v, %v", wait, env, found, err)
 			}
 		}
@@ -232,8 +232,8 @@ func testCancelledTake(t *testing.T, start Start) {
 	j.each(func(ctx context.Context, e transport.Endpoint) error {
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
-		never := transport.Stamp{Context: stamp.Context, Tag: stamp.Tag + 1}
-		if _, err := e.(transport.Mailer).Take(short, transport.Any, never, "bytes", nil); !errors.Is(err, context.DeadlineExceeded) {
+		never := transport.Match{Context: stamp.Context, Tag: stamp.Tag + 1}
+		if _, err := e.Recv(short, transport.Any, never, "bytes", nil); !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("got %v", err)
 		}
 		peer := 1 - e.Rank()
@@ -296,7 +296,7 @@ func testLettersBesideSteps(t *testing.T, start Start) {
 		seen := 0
 		for range 51 {
 			into := make([]byte, 2<<20)
-			env, err := e.(transport.Mailer).Take(ctx, peer, stamp, "bytes", into)
+			env, err := e.Recv(ctx, peer, stamp, "bytes", into)
 			if err != nil {
 				return err
 			}

@@ -13,16 +13,6 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A member is an endpoint as a job wants it that is more than one call: it can
-// be asked what lies unread, and be told what nobody needs any more. A short
-// message to one needs no receiver.
-type member interface {
-	transport.Endpoint
-	transport.Mailer
-	Release(context uint32)
-	Unread() error
-}
-
 var memberClaims = []claim{
 	{"TheSteadyStateAllocatesNothing", testNoAllocations},
 	{"ARankThatGivesUpInTheMiddleOfAMessageSaysWhy", testReason},
@@ -203,7 +193,7 @@ func testLetterOvertakes(t *testing.T, start Start) {
 					<-lies
 					return errors.Join(post(ctx, e, 1, stamp, letter(1, 100)), post(ctx, e, 1, stamp, letter(2, 1<<20)), <-sent)
 				}, func(ctx context.Context, e transport.Endpoint) error {
-					j.until(func() bool { return e.(member).Unread() != nil })
+					j.until(func() bool { return e.CheckUnreceived() != nil })
 					close(lies)
 					err := errors.Join(take(ctx, e, from, stamp, letter(1, 100)), take(ctx, e, from, stamp, letter(2, 1<<20)))
 					into := make([]byte, size)
@@ -224,7 +214,7 @@ func testCancelledPost(t *testing.T, start Start) {
 	posted := make(chan error, 1)
 	go func() { posted <- post(ctx, j.ends[0], 1, stamp, letter(1, 1<<20)) }()
 	peek := func(wait bool) int {
-		env, _, err := j.ends[1].(transport.Mailer).Peek(j.ctx, 0, stamp, wait)
+		env, _, err := j.ends[1].Probe(j.ctx, 0, stamp, wait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +231,7 @@ func testCancelledPost(t *testing.T, start Start) {
 		t.Fatal(err)
 	}
 	j.until(func() bool {
-		j.ends[1].(member).Unread() // it looks what has come
+		j.ends[1].CheckUnreceived() // it looks what has come
 		return peek(false) == 100
 	})
 	if err := take(j.ctx, j.ends[1], 0, stamp, letter(2, 100)); err != nil {

@@ -31,6 +31,8 @@ type naiveMessage struct {
 }
 
 type naive struct {
+	transport.Endpoint // nil: the claims of Run ask for no tagged messages
+
 	job     *naiveJob
 	rank    int
 	failed  error
@@ -152,7 +154,7 @@ func (e *naive) receive(sig transport.Signature, recvs []transport.Recv) (rest [
 		link := naiveLink{r.From, e.rank, sig.Context}
 		queue := e.job.queues[link]
 		earlier := slices.ContainsFunc(rest, func(q transport.Recv) bool { return q.From == r.From })
-		if len(queue) == 0 || earlier || r.InTurn && len(rest) > 0 {
+		if len(queue) == 0 || earlier || r.Ordered && len(rest) > 0 {
 			rest = append(rest, r)
 			continue
 		}

@@ -117,7 +117,7 @@ func testInTurn(t *testing.T, start Start) {
 				step := transport.Step{Signature: sig}
 				for from := 1; from < 4; from++ {
 					step.Recvs = append(step.Recvs, transport.Recv{
-						From: from, Into: into, Held: into, Combine: mix, Elem: 1, InTurn: from > 1,
+						From: from, Into: into, Held: into, Combine: mix, Elem: 1, Ordered: from > 1,
 					})
 				}
 				if err := e.Exchange(ctx, step); err != nil {

@@ -159,7 +159,7 @@ func testManyAtOnce(t *testing.T, start Start) {
 				var errs error
 				into := make([]byte, 100<<10)
 				for range n * each / takers {
-					env, err := e.(transport.Mailer).Take(ctx, transport.Any, stamp, "bytes", into)
+					env, err := e.Recv(ctx, transport.Any, stamp, "bytes", into)
 					if err != nil {
 						errs = errors.Join(errs, err)
 						break
@@ -182,7 +182,7 @@ func testManyAtOnce(t *testing.T, start Start) {
 		return errs
 	})
 	for rank, e := range j.ends {
-		if env, found, err := e.(transport.Mailer).Peek(j.ctx, transport.Any, stamp, false); found || err != nil {
+		if env, found, err := e.Probe(j.ctx, transport.Any, stamp, false); found || err != nil {
 			t.Errorf("rank %d holds a letter more than was posted, %+v, %v", rank, env, err)
 		}
 	}

@@ -50,16 +50,16 @@ func (b *Box) Blocked(ctx context.Context, to int) error {
 }
 
 // Post puts a letter of this rank to itself into the mailbox.
-func (b *Box) Post(ctx context.Context, stamp transport.Stamp, kind string, data []byte) error {
-	envelope := transport.Envelope{From: b.rank, Tag: stamp.Tag, Size: len(data), Type: kind}
+func (b *Box) Post(ctx context.Context, stamp transport.Match, kind string, data []byte) error {
+	envelope := transport.MessageInfo{From: b.rank, Tag: stamp.Tag, Size: len(data), Type: kind}
 	if len(data) <= ShortMost && b.own.Charge(len(data)) {
 		m := b.Blank(len(data))
-		m.Envelope, m.Context = envelope, stamp.Context
+		m.MessageInfo, m.Context = envelope, stamp.Context
 		copy(m.Data, data)
 		b.Deliver(m)
 		return nil
 	}
-	m := &Letter{Envelope: envelope, Context: stamp.Context, Data: data, Lent: true}
+	m := &Letter{MessageInfo: envelope, Context: stamp.Context, Data: data, Lent: true}
 	b.Deliver(m)
 	err := b.keeper.Hold(ctx, m)
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *Box) Post(ctx context.Context, stamp transport.Stamp, kind string, data
 }
 
 // Take waits for a letter, takes it out and copies it to the beginning of into,
-// or says why it does not, as [transport.Mailer] tells. The letter that it
+// or says why it does not, as [transport.Messenger] tells. The letter that it
 // returns, if any, may be written again when the lock is given away.
 func (b *Box) Take(ctx context.Context, s Search, kind string, into []byte) (*Letter, error) {
 	for {

@@ -46,7 +46,7 @@ func New(keeper Keeper, rank, size int) *Box {
 // A Letter is one to this rank. Its contents are here, or its sender lends
 // them: it keeps them until the letter is taken.
 type Letter struct {
-	transport.Envelope
+	transport.MessageInfo
 	Context uint32
 	Link    Link        // that it came over; nil if this rank posted it
 	Lent    bool        // the contents are not copied
@@ -69,7 +69,7 @@ type Link interface {
 // A Search is for a letter with a stamp from a rank, or any.
 type Search struct {
 	From  int
-	Stamp transport.Stamp
+	Stamp transport.Match
 }
 
 // Finds reports whether the search is for such a letter.

@@ -29,13 +29,13 @@ func TestAContextThatIsDiscardedLeavesOnlyWhatIsLent(t *testing.T) {
 	for context := range uint32(2) {
 		for _, lent := range []bool{false, true} {
 			m := b.Blank(100)
-			m.Envelope, m.Context, m.Link, m.Lent = transport.Envelope{From: 1, Size: 100}, context, from, lent
+			m.MessageInfo, m.Context, m.Link, m.Lent = transport.MessageInfo{From: 1, Size: 100}, context, from, lent
 			b.Deliver(m)
 		}
 	}
 	b.Discard(1)
 	for i, lent := range []bool{false, true} {
-		m, err := b.Find(context.Background(), Search{From: 1, Stamp: transport.Stamp{Context: uint32(i)}}, false)
+		m, err := b.Find(context.Background(), Search{From: 1, Stamp: transport.Match{Context: uint32(i)}}, false)
 		if err != nil || m == nil || m.Lent != lent {
 			t.Errorf("context %d: the first letter is %+v, %v", i, m, err)
 		}

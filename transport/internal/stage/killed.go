@@ -34,14 +34,14 @@ func testKilled(t *testing.T, start func(t testing.TB, n int) *Troupe) {
 func testPostsNoMore(t *testing.T, start func(t testing.TB, n int) *Troupe) {
 	job := start(t, 2)
 	job.Perform(t, "ping", 8, 1)
-	e := job.Endpoint.(transport.Mailer)
-	stamp := transport.Stamp{Context: 1, Tag: 7}
+	e := job.Endpoint
+	stamp := transport.Match{Context: 1, Tag: 7}
 	ended := make(chan error, 2)
 	go func() {
-		_, err := e.Take(context.Background(), 1, stamp, "bytes", nil)
+		_, err := e.Recv(context.Background(), 1, stamp, "bytes", nil)
 		ended <- err
 	}()
-	go func() { ended <- e.Post(context.Background(), 1, stamp, "bytes", make([]byte, 1<<20)) }()
+	go func() { ended <- e.Send(context.Background(), 1, stamp, "bytes", make([]byte, 1<<20)) }()
 	time.Sleep(moment)
 	job.Process(1).Kill()
 	for range cap(ended) {

@@ -136,11 +136,11 @@ func (p *Player) Repeat(rounds int, round func() error) error {
 // only there.
 func (p *Player) playLetters(back bool, rounds int, out, into []byte) error {
 	ctx := context.Background()
-	e, peer := p.Endpoint.(transport.Mailer), 1-p.Rank()
-	stamp := transport.Stamp{Context: 1, Tag: 1}
-	first := func() error { return e.Post(ctx, peer, stamp, "uint8", out) }
+	e, peer := p.Endpoint, 1-p.Rank()
+	stamp := transport.Match{Context: 1, Tag: 1}
+	first := func() error { return e.Send(ctx, peer, stamp, "uint8", out) }
 	second := func() error {
-		_, err := e.Take(ctx, peer, stamp, "uint8", into)
+		_, err := e.Recv(ctx, peer, stamp, "uint8", into)
 		return err
 	}
 	if p.Rank() == 1 {
