@@ -197,7 +197,7 @@ func (a *attached) blame(err error) {
 
 func (a *attached) Close() error {
 	a.closing.Do(func() {
-		if a.near != nil && a.near.Denied() {
+		if a.near != nil && a.near.CMADenied() {
 			_ = a.launcher.say(message{Denied: true}) // only chorale run -v tells it; a launcher that is gone ends this process anyway
 		}
 		a.launcher.leave(a.Rank())

@@ -24,7 +24,7 @@ func TestTheContractIsKept(t *testing.T) {
 }
 
 func TestTheContractIsKeptWhereNoRankReadsAnothersMemory(t *testing.T) {
-	transporttest.Run(t, start(Config{Apart: true}))
+	transporttest.Run(t, start(Config{NoCMA: true}))
 }
 
 func TestLettersAreCarried(t *testing.T) {
@@ -35,9 +35,9 @@ func TestAMemberKeepsItsContract(t *testing.T) {
 	transporttest.RunMember(t, start(Config{}))
 }
 
-// Whatever does not fit into a slot is lent here.
-func TestTheContractIsKeptWithoutBoxes(t *testing.T) {
-	for name, cfg := range map[string]Config{"read": {}, "asked for": {Apart: true}} {
+// Every message that does not fit into a cell goes by rendezvous here.
+func TestTheContractIsKeptWithoutStagingBuffers(t *testing.T) {
+	for name, cfg := range map[string]Config{"read": {}, "requested": {NoCMA: true}} {
 		t.Run(name, func(t *testing.T) {
 			transporttest.Run(t, func(t *testing.T, n int) []transport.Endpoint {
 				ends := start(cfg)(t, n)

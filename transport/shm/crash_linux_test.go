@@ -87,7 +87,7 @@ func TestAStoppedRankIsNotLost(t *testing.T) {
 	stopped := job.Process(1)
 	stopped.Signal(syscall.SIGSTOP)
 	defer stopped.Signal(syscall.SIGCONT)
-	time.AfterFunc(4*checkTime, func() { stopped.Signal(syscall.SIGCONT) })
+	time.AfterFunc(4*livenessInterval, func() { stopped.Signal(syscall.SIGCONT) })
 	job.Perform(t, "swap", 8, 10)
 }
 

@@ -33,8 +33,8 @@ func crew(t testing.TB, n int, cfg Config) []*Endpoint {
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
 	stage.Until(func() bool {
-		e.lock()
-		defer e.mu.Unlock()
+		e.engine.Lock()
+		defer e.unlock()
 		return cond()
 	})
 }

@@ -4,62 +4,190 @@ import (
 	"math"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
-// A kind says what a frame is.
-type kind uint8
+// A frameKind says what a frame is.
+type frameKind uint8
 
 const (
-	data  kind = 1 + iota // a message, in the slot
-	boxed                 // the beginning of a message, in a box
-	lent                  // a message in its sender's memory
-	cast                  // a message to several ranks, in a slot that all of them read
-	more                  // a message goes on, in a box
-	rest                  // the rest of a message, in its sender's memory
+	// Messages of steps. The first four begin a message.
+	inlineFrame     frameKind = 1 + iota // inline: a whole message, in the cell
+	stagedFrame                          // staged: the first chunk, in a staging buffer
+	rendezvousFrame                      // rendezvous, ready to send: a message in its sender's memory
+	multicastFrame                       // inline: a whole message to several ranks, in a multicast cell
+	chunkFrame                           // staged: a further chunk, in a staging buffer
+	remainderFrame                       // rendezvous: what remains of a staged message, in its sender's memory
 
-	post       // a letter: its type and contents
-	postBoxed  // the same, in a box
-	offer      // a letter that the sender keeps until it is granted: its type
-	offerBoxed // the same, in a box
-	withdraw   // the letter of that number is offered no more
-	grant      // the receiver takes the letter of that number
-	part       // contents of the letter of that number, in a box
-	taken      // letters that cost so much are out of the mailbox
+	// Tagged messages.
+	eagerFrame       // a whole message with its type, in the cell
+	eagerStagedFrame // the same, in a staging buffer
+	rtsFrame         // ready to send: announces a rendezvous message; its type is in the cell
+	rtsStagedFrame   // the same; its type is in a staging buffer
+	withdrawFrame    // the announced message is withdrawn
+	ctsFrame         // clear to send: the receiver asks for the contents
+	fragmentFrame    // contents of a rendezvous message, in a staging buffer
+	creditFrame      // returns credits
 )
 
-// inlineMax is how many bytes travel in one line with their header.
-const inlineMax = 40
+// beginsMessage reports whether a frame of this kind begins a message of a step.
+func (k frameKind) beginsMessage() bool { return k <= multicastFrame }
 
-// A slot is one line with one frame. The n-th frame of a lane is there when
-// turn says so; what else the slot holds was written before.
-type slot struct {
-	turn     atomic.Uint32 // n, 24 bits, and the kind
-	size     uint32        // bytes of contents, here or in the box
-	context  uint32
-	sequence uint32 // of the call; of a letter, the length of its type, which begins the contents
-	call     uint64 // stands for the call's text, 32 bits, behind the casts sent before; of a letter, its tag
+const (
+	lineLen = 64 // bytes of a cache line, which travels between cores as a whole
+
+	// inlineMax is how many bytes travel in one cache line with their header.
+	inlineMax = 40
+	// multicastMax is the same for a multicast frame, which also holds its readers.
+	multicastMax = inlineMax - 16
+	// rtsTypeMax is how long the type of a message may be that is in an rtsFrame.
+	rtsTypeMax = inlineMax - 16
+)
+
+// A cell is one cache line with one frame. Sequence says which frame is there, and
+// of what kind. It is written last: ordering.go tells how.
+type cell struct {
+	sequence atomic.Uint32
+	header   [20]byte // a stepHeader or a taggedHeader
 	body     [inlineMax]byte
 }
 
-// A parcel is the body of a slot whose contents are elsewhere.
-type parcel struct {
-	total   uint64 // bytes of the whole
-	offset  uint64 // where in it the contents begin
-	address uint64 // in the sender's memory
-	box     uint32 // of the sender
-	number  uint32 // of the frame that the message began with, or of the letter
+// A stepHeader is the match header of a message of a step. Every frame that begins
+// one has it; a chunkFrame has its size.
+type stepHeader struct {
+	size       uint32 // bytes in the cell or in the staging buffer
+	context    uint32
+	sequence   uint32 // of the call
+	hash       uint32 // of the call's text
+	multicasts uint32 // the multicast frames of the sender before this frame, modulo 2^32
 }
 
-// totalMost is more than the memory of any machine has bytes: a total beyond it is
-// no message's.
-const totalMost = min(math.MaxInt, 1<<47)
+// A taggedHeader is the header of a tagged message, or of its announcement.
+type taggedHeader struct {
+	size    uint32 // bytes in the cell or in the staging buffer: the type, then the contents
+	context uint32
+	typeLen uint32 // bytes of the type
+	tag     [2]uint32
+}
 
-func (s *slot) parcel() *parcel { return (*parcel)(unsafe.Pointer(&s.body)) }
+// Payload descriptors are the bodies of frames whose contents are elsewhere.
 
-func turn(number uint32, k kind) uint32 { return number<<8 | uint32(k) }
+// A stagedPayload is the body of a stagedFrame and of a chunkFrame.
+type stagedPayload struct {
+	total  uint64 // bytes of the whole message
+	offset uint64 // of the chunk in the message
+	buffer uint32 // the staging buffer of the sender
+	first  uint32 // the number of the frame that the message began with
+}
 
-// begins reports whether a frame of this kind begins a message of a step.
-func (k kind) begins() bool { return k <= cast }
+// A remotePayload is the body of a rendezvousFrame and of a remainderFrame.
+type remotePayload struct {
+	total   uint64 // bytes of the whole message
+	offset  uint64 // from where on it is in the sender's memory
+	address uint64 // of the whole message there
+	first   uint32 // the number of the frame that the message began with
+	_       uint32
+}
 
-// before compares two numbers of calls, which may have wrapped around.
-func before(a, b uint32) bool { return int32(a-b) < 0 }
+// A multicastPayload is the body of a multicastFrame. Ranks that are not among the
+// readers read the first two words too: ordering.go tells how.
+type multicastPayload struct {
+	readers atomic.Uint64 // a bit for each rank
+	number  atomic.Uint64 // of the frame among the multicast frames of its sender
+	data    [multicastMax]byte
+}
+
+// An rtsPayload is the body of an rtsFrame and of an rtsStagedFrame.
+type rtsPayload struct {
+	total  uint64 // bytes of the message
+	number uint32 // of the message among the rendezvous messages of its sender
+	buffer uint32 // of an rtsStagedFrame
+	kind   [rtsTypeMax]byte
+}
+
+// A fragmentPayload is the body of a fragmentFrame, of an eagerStagedFrame, and of
+// the frames without contents.
+type fragmentPayload struct {
+	offset uint64 // of a fragment in the message; of a creditFrame, the credits
+	number uint32 // of the message among the rendezvous messages of its sender
+	buffer uint32
+}
+
+// The layout is what processes agree on.
+var (
+	_ [lineLen]byte   = [unsafe.Sizeof(cell{})]byte{}
+	_ [20]byte        = [unsafe.Sizeof(stepHeader{})]byte{}
+	_ [20]byte        = [unsafe.Sizeof(taggedHeader{})]byte{}
+	_ [24]byte        = [unsafe.Sizeof(stagedPayload{})]byte{}
+	_ [32]byte        = [unsafe.Sizeof(remotePayload{})]byte{}
+	_ [inlineMax]byte = [unsafe.Sizeof(multicastPayload{})]byte{}
+	_ [inlineMax]byte = [unsafe.Sizeof(rtsPayload{})]byte{}
+	_ [16]byte        = [unsafe.Sizeof(fragmentPayload{})]byte{}
+)
+
+func (c *cell) step() *stepHeader          { return (*stepHeader)(unsafe.Pointer(&c.header)) }
+func (c *cell) tagged() *taggedHeader      { return (*taggedHeader)(unsafe.Pointer(&c.header)) }
+func (c *cell) staged() *stagedPayload     { return (*stagedPayload)(unsafe.Pointer(&c.body)) }
+func (c *cell) remote() *remotePayload     { return (*remotePayload)(unsafe.Pointer(&c.body)) }
+func (c *cell) fragment() *fragmentPayload { return (*fragmentPayload)(unsafe.Pointer(&c.body)) }
+func (c *cell) rts() *rtsPayload           { return (*rtsPayload)(unsafe.Pointer(&c.body)) }
+func (c *cell) multicast() *multicastPayload {
+	return (*multicastPayload)(unsafe.Pointer(&c.body))
+}
+
+func (h *taggedHeader) tagValue() int {
+	return int(uint64(h.tag[0]) | uint64(h.tag[1])<<32)
+}
+
+// The writers fill a cell. Then the sender publishes it.
+
+// setStep writes the match header of a message of a step.
+func (c *cell) setStep(size int, call *match.Call, multicasts uint64) {
+	h := c.step()
+	h.size = uint32(size)
+	h.context, h.sequence, h.hash = call.Context, call.Sequence, call.Hash
+	h.multicasts = uint32(multicasts)
+}
+
+func (c *cell) setInline(message []byte) { copy(c.body[:], message) }
+
+func (c *cell) setMulticast(message []byte) { copy(c.multicast().data[:], message) }
+
+func (c *cell) setStaged(size, total, offset, buffer int, first uint32) {
+	c.step().size = uint32(size)
+	*c.staged() = stagedPayload{total: uint64(total), offset: uint64(offset), buffer: uint32(buffer), first: first}
+}
+
+func (c *cell) setRemote(message []byte, offset int, first uint32) {
+	c.step().size = 0
+	*c.remote() = remotePayload{
+		total: uint64(len(message)), offset: uint64(offset), first: first,
+		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(message)))),
+	}
+}
+
+func (c *cell) setTagged(size int, context uint32, tag int, typeLen int) {
+	*c.tagged() = taggedHeader{size: uint32(size), context: context, typeLen: uint32(typeLen), tag: [2]uint32{uint32(tag), uint32(uint64(tag) >> 32)}}
+}
+
+func (c *cell) setRTS(s *progress.PendingSend, buffer int) {
+	p := c.rts()
+	p.total, p.number, p.buffer = uint64(len(s.Data)), s.Number, uint32(buffer)
+}
+
+func (c *cell) setFragment(size, offset int, number uint32, buffer int) {
+	c.tagged().size = uint32(size)
+	*c.fragment() = fragmentPayload{offset: uint64(offset), number: number, buffer: uint32(buffer)}
+}
+
+// totalMax exceeds the memory of any machine, in bytes. A message beyond it is a
+// protocol error.
+const totalMax = min(math.MaxInt, 1<<47)
+
+// multicastData returns the contents of a multicast frame.
+func (c *cell) multicastData() []byte {
+	n := min(c.step().size, multicastMax)
+	return c.multicast().data[:n:n]
+}

@@ -3,79 +3,85 @@ package shm
 import "fmt"
 
 const (
-	lineLen   = 64       // bytes that travel between cores at once
-	headerLen = 4 << 10  // of the memory
-	seatLen   = 16 << 10 // what a rank says of itself
-	boxesKept = 2        // boxes that are for messages whose receiver has asked for them
-	boxMin    = 4 << 10
+	headerLen     = 4 << 10 // bytes of the segment's header
+	stagingKept   = 2       // staging buffers that are for messages that a receiver has asked for
+	stagingLenMin = 4 << 10
 
-	// roomMost bounds all boxes of a job together.
-	roomMost = 64 << 20
-	// ranksMost is how many ranks a job has at most: its lanes then take 192 MiB.
-	ranksMost = 1024
+	// stagingTotalMax bounds the staging buffers of all ranks together, in bytes.
+	stagingTotalMax = 64 << 20
+	// ranksMax is how many ranks a job may have: its rings take 192 MiB then.
+	ranksMax = 1024
 )
 
-// A layout says what lies where in the memory of a job. It follows from the
-// number of ranks:
+// A layout says what lies where in the segment of a job. It follows from the number
+// of ranks p:
 //
-//	header · p seats · p·p lanes · p times the casts of a rank · p times its boxes
+//	header · p rank states · p·p rings · multicast cells of p ranks · staging buffers of p ranks
 //
-// A lane is a queue of depth slots of one line each from one rank to another,
-// and a line in which the receiver says how far it has come.
+// A ring has one line for the receiver's counters, and depth cells.
 type layout struct {
-	size   int // ranks
-	depth  int // slots of a lane
-	boxes  int // of a rank
-	boxLen int
+	size       int // ranks
+	depth      int // cells of a ring
+	buffers    int // staging buffers of a rank
+	stagingLen int // bytes of a staging buffer
 }
 
 func layoutOf(size int) layout {
-	l := layout{size: size, depth: 16, boxes: 32, boxLen: 64 << 10}
-	for l.depth > 2 && l.depth*size*size > 1<<20/2 { // lanes of 32 MiB, then more
+	l := layout{size: size, depth: 16, buffers: 32, stagingLen: 64 << 10}
+	for l.depth > 2 && l.depth*size*size > 1<<20/2 { // rings of 32 MiB, then more
 		l.depth /= 2
 	}
-	for l.boxLen > boxMin && size*l.boxes*l.boxLen > roomMost {
-		l.boxLen /= 2
+	for l.stagingLen > stagingLenMin && size*l.buffers*l.stagingLen > stagingTotalMax {
+		l.stagingLen /= 2
 	}
-	if size*l.boxes*l.boxLen > roomMost {
-		l.boxes = max(8, roomMost/(size*l.boxLen))
+	if size*l.buffers*l.stagingLen > stagingTotalMax {
+		l.buffers = max(8, stagingTotalMax/(size*l.stagingLen))
 	}
 	return l
 }
 
-func (l layout) laneLen() int { return (1 + l.depth) * lineLen }
-func (l layout) lanes() int   { return headerLen + l.size*seatLen }
-func (l layout) casts() int   { return l.lanes() + l.size*l.size*l.laneLen() }
-func (l layout) room() int    { return roundUp(l.casts()+l.size*l.castLen(), headerLen) }
-func (l layout) total() int   { return l.room() + l.size*l.boxes*l.boxLen }
+func (l layout) ringLen() int { return (1 + l.depth) * lineLen }
 
-func (l layout) castLen() int {
-	if l.size <= castMin || l.size > castRanks {
+func (l layout) multicastLen() int {
+	if l.size <= multicastMin || l.size > multicastRanks {
 		return 0
 	}
-	return castDepth * lineLen
+	return multicastDepth * lineLen
 }
 
-func (l layout) seat(rank int) int { return headerLen + rank*seatLen }
+// The offsets of the parts.
+func (l layout) ringsAt() int     { return headerLen + l.size*rankStateLen }
+func (l layout) multicastAt() int { return l.ringsAt() + l.size*l.size*l.ringLen() }
+func (l layout) stagingAt() int {
+	return roundUp(l.multicastAt()+l.size*l.multicastLen(), headerLen)
+}
+func (l layout) total() int { return l.stagingAt() + l.size*l.buffers*l.stagingLen }
 
-// lane returns where the lane from one rank to another lies. Those to one rank
-// lie together: it looks at them in turn.
-func (l layout) lane(from, to int) int { return l.lanes() + (to*l.size+from)*l.laneLen() }
+func (l layout) rankStateOf(rank int) int { return headerLen + rank*rankStateLen }
 
-func (l layout) box(rank, i int) int { return l.room() + (rank*l.boxes+i)*l.boxLen }
+// ringOf returns the offset of the ring from one rank to another. The rings to one
+// rank are adjacent: it polls them in turn.
+func (l layout) ringOf(from, to int) int { return l.ringsAt() + (to*l.size+from)*l.ringLen() }
+
+func (l layout) multicastOf(rank int) int { return l.multicastAt() + rank*l.multicastLen() }
+
+func (l layout) stagingOf(rank, i int) int {
+	return l.stagingAt() + (rank*l.buffers+i)*l.stagingLen
+}
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// MemoryLen returns how many bytes a job of so many ranks takes, all together:
+// MemoryLen returns the bytes of the segment of a job:
 //
 //	4 KiB + p·17 KiB + p²·(1+d)·64 B + p·b·s
 //
-// where d, the depth of a lane, is 16 up to 181 ranks and 2 from 512 on, and b
-// boxes of s bytes are 32 of 64 KiB up to 32 ranks; beyond, all boxes together
-// are 64 MiB. So 2 ranks take 4 MiB, 8 take 16 MiB, 64 take 69 MiB.
+// where d, the depth of a ring, is 16 up to 181 ranks and 2 from 512 on, and the b
+// staging buffers of a rank, of s bytes, are 32 of 64 KiB up to 32 ranks; beyond,
+// those of all ranks together are 64 MiB. So 2 ranks take 4 MiB, 8 take 16 MiB, and
+// 64 take 69 MiB.
 func MemoryLen(size int) (int64, error) {
-	if size < 1 || size > ranksMost {
-		return 0, fmt.Errorf("shm: %d ranks: want 1 to %d", size, ranksMost)
+	if size < 1 || size > ranksMax {
+		return 0, fmt.Errorf("shm: %d ranks: want 1 to %d", size, ranksMax)
 	}
 	return int64(layoutOf(size).total()), nil
 }

@@ -1,210 +1,236 @@
 package shm
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // A link is what an endpoint has to do with one peer.
 type link struct {
-	e    *Endpoint
-	peer int
-	seat *seat // the peer's
-	err  error // why nothing comes from the peer any more
-	busy bool  // among those that the driver looks at
-	news news  // what the peer has not been told
-
-	sender
-	receiver
-	postman
-
-	missing bool // its seat was empty when it was last looked at
-	reach   reach
+	e       *Endpoint
+	peer    int
+	state   *rankState // of the peer
+	err     error      // why nothing comes from the peer any more
+	busy    bool       // it is in the poll set
+	wakeups wakeups    // what the peer may sleep for
+	out     sendRing
+	in      recvRing
+	tagged  taggedLink
+	cma     cmaState
+	wasGone bool // the peer's process had ended when it was last checked
 }
 
-// A sender is the half of a link that writes to the peer.
-type sender struct {
-	out   *lane
-	mask  uint32 // slots, less one
-	tail  uint32 // frames written
-	free  uint32 // frames known to be taken
-	held  uint32 // messages known to be asked for
-	heard uint64 // casts known to be taken
+// A sendRing is the half of a link that writes to the peer.
+type sendRing struct {
+	*ring
+	mask       uint32 // cells, less one
+	written    uint32 // frames
+	freed      uint32 // frames known to be taken
+	multicasts uint64 // multicast frames known to be taken
 
-	asked []uint32 // of those, the ones that no loan has answered
-	loans int      // messages that are lent: no more than the peer can ask for
+	pullsSeen  uint32   // pull requests that were looked at
+	pulls      []uint32 // of these, the frames whose message the sender has not looked for yet
+	rendezvous int      // messages announced and not taken: no more than the peer can request
 }
 
-// A receiver is the half of a link that reads.
-type receiver struct {
-	in       *lane
-	head     uint32         // frames taken
-	asks     uint32         // messages asked for
-	casts    unsafe.Pointer // the peer's; nil where there are none
-	castHead uint64         // casts taken, or not for this rank
-	posted   []*recv        // receives that no message has come for, in order
-	aside    []*message     // messages that were put aside, in order
-	flows    []flow         // messages of which more is to come
-	blocked  bool           // the frame at the head waits until somebody expects it
+// A recvRing is the half of a link that reads.
+type recvRing struct {
+	*ring
+	mask  uint32
+	taken uint32 // frames
+	pulls uint32 // pull requests made
+
+	multicastCells unsafe.Pointer // of the peer; nil where there are none
+	multicasts     uint64         // multicast frames of the peer that were taken, or are for other ranks
+
+	queue     match.Queue
+	transfers []transfer // messages of which more is to come
+	blocked   bool       // the frame at the head waits until it is expected
 }
 
-// room reports whether a frame can be written.
-func (l *link) room() bool { return l.roomFor(1) }
+func (l *link) init(e *Endpoint, peer int) {
+	seg, rank, mask := e.seg, e.cfg.Rank, uint32(e.seg.depth-1)
+	l.e, l.peer, l.state = e, peer, seg.rankState(peer)
+	l.out = sendRing{ring: seg.ring(rank, peer), mask: mask}
+	l.in = recvRing{ring: seg.ring(peer, rank), mask: mask, multicastCells: seg.multicastCells(peer)}
+}
 
-// roomFor reports whether n frames can be written, one or more.
-func (l *link) roomFor(n uint32) bool {
-	if l.tail-l.free+n-1 <= l.mask {
+// room reports whether n frames can be written, one or more.
+func (s *sendRing) room(n uint32) bool {
+	if s.written-s.freed+n-1 <= s.mask {
 		return true
 	}
-	l.free = l.out.taken.Load()
-	return l.tail-l.free+n-1 <= l.mask
+	s.freed = s.ring.taken.Load()
+	return s.written-s.freed+n-1 <= s.mask
 }
 
-// took reports whether the peer has taken a frame. That it has not is true of the
-// last few frames only: numbers begin anew, and a box may name one of long ago.
-func (l *link) took(number uint32) bool {
-	if number-l.free-1 >= l.tail-l.free {
+// hasTaken reports whether the peer has taken a frame. Only one of the last frames
+// can be untaken: numbers wrap around, and a staging buffer may name a frame of long
+// ago.
+func (s *sendRing) hasTaken(number uint32) bool {
+	if number-s.freed-1 >= s.written-s.freed {
 		return true
 	}
-	l.free = l.out.taken.Load()
-	return number-l.free-1 >= l.tail-l.free
+	s.freed = s.ring.taken.Load()
+	return number-s.freed-1 >= s.written-s.freed
 }
 
-// blank returns the slot of the next frame, for which there is room.
-func (l *link) blank() *slot { return l.out.slot(l.tail & l.mask) }
+// drained reports whether the peer has taken all frames.
+func (s *sendRing) drained() bool { return s.hasTaken(s.written) }
 
-// write hands over the frame in the blank slot.
-func (l *link) write(s *slot, k kind) {
-	l.tail++
-	publish(&s.turn, turn(l.tail, k))
-	l.tell(wrote)
+// next returns the cell of the next frame, for which there is room.
+func (s *sendRing) next() *cell { return s.cell(s.written & s.mask) }
+
+// publish makes the frame in the next cell visible to the peer.
+func (l *link) publish(c *cell, k frameKind) {
+	l.out.written++
+	c.publish(l.out.written, k)
+	l.noteWakeup(wrote)
 }
 
-// news is what a peer has not been told yet: one that sleeps would not notice.
-type news uint8
+// wakeups is what a peer may sleep for, and this rank has done.
+type wakeups uint8
 
 const (
-	wrote   news = 1 << iota // a frame is in its lane
-	tookOne                  // a frame of its own is taken
+	wrote wakeups = 1 << iota // a frame to the peer
+	took                      // a frame of the peer
 )
 
-// tell has the endpoint look soon whether the peer sleeps for the news.
-func (l *link) tell(what news) {
-	if l.news == 0 {
-		l.e.untold = append(l.e.untold, l)
+// noteWakeup has the endpoint look soon whether the peer sleeps for what this rank
+// has done.
+func (l *link) noteWakeup(w wakeups) {
+	if l.wakeups == 0 {
+		l.e.wakes.links = append(l.e.wakes.links, l)
 	}
-	l.news |= what
+	l.wakeups |= w
 }
 
-// tellAll wakes the peers that sleep for what has been written and taken. That is
-// visible to them before their status is read here: a rank that goes to sleep
-// says so first, and then looks once more.
-func (e *Endpoint) tellAll() {
-	if len(e.untold) == 0 {
+// wakePeers wakes the peers that sleep for what this rank has written or taken.
+func (e *Endpoint) wakePeers() {
+	if len(e.wakes.links) == 0 {
 		return
 	}
-	e.fence.Add(1)
-	for _, l := range e.untold {
-		what := l.news
-		l.news = 0
-		switch w := l.seat.status.Load(); {
+	e.wakes.fence.Add(1) // orders the stores before the loads: ordering.go, 3
+	for _, l := range e.wakes.links {
+		done := l.wakeups
+		l.wakeups = 0
+		switch w := l.state.status.Load(); {
 		case w == joined:
-		case w&stageAll >= left:
-			e.partings = true
-		case what&wrote != 0 && (w&forMail != 0 || w>>byRank == uint64(e.cfg.Rank)+1), what&tookOne != 0 && w&forAcks != 0:
-			l.seat.wake(w)
+		case w&stageMask >= left:
+			e.polls.terminated = true
+		case sleepsFor(w, e.cfg.Rank, done&wrote != 0, done&took != 0):
+			l.state.wakeFrom(w)
 		}
 	}
-	e.untold = e.untold[:0]
+	e.wakes.links = e.wakes.links[:0]
 }
 
-// next returns the slot of the next frame from the peer, or nil.
-func (l *link) next() (*slot, kind) {
-	s, k := l.nextInLane()
-	if l.casts == nil || s != nil && l.precedes(s, k) {
-		return s, k
+// next returns the cell of the next frame from the peer, or nil.
+func (l *link) next() (*cell, frameKind) {
+	c, k := l.in.nextInRing()
+	if l.in.multicastCells == nil || c != nil && l.in.precedes(c, k) {
+		return c, k
 	}
-	c := l.nextCast()
-	if s == nil && c != nil {
-		s, k = l.nextInLane() // it may have come before the cast
+	m := l.nextMulticast()
+	if c == nil && m != nil {
+		c, k = l.in.nextInRing() // it may have been written before the multicast frame
 	}
-	for c == nil && s != nil && !l.precedes(s, k) {
-		l.castHead++ // its slot is written anew, so that what it held was for others
-		c = l.nextCast()
+	for m == nil && c != nil && !l.in.precedes(c, k) {
+		l.in.multicasts++ // its cell has been reused, so that the frame was for other ranks
+		m = l.nextMulticast()
 	}
 	switch {
-	case s != nil && (c == nil || l.precedes(s, k)):
-		return s, k
-	case c != nil:
-		return c, cast
+	case c != nil && (m == nil || l.in.precedes(c, k)):
+		return c, k
+	case m != nil:
+		return m, multicastFrame
 	}
 	return nil, 0
 }
 
-func (l *link) nextInLane() (*slot, kind) {
-	s := l.in.slot(l.head & l.mask)
-	t := s.turn.Load()
-	if t>>8 != (l.head+1)&(1<<24-1) || t&0xff == 0 {
+func (r *recvRing) nextInRing() (*cell, frameKind) {
+	c := r.cell(r.taken & r.mask)
+	k, ok := c.holds(r.taken + 1)
+	if !ok {
 		return nil, 0
 	}
-	return s, kind(t)
+	return c, k
 }
 
-// take lets go of the frame at the head of the lane.
+// take releases the cell of the frame at the head of the ring.
 func (l *link) take() {
-	l.head++
-	publish(&l.in.taken, l.head)
-	l.tell(tookOne)
-	l.e.moved = true
+	l.in.taken++
+	l.in.release(l.in.taken)
+	l.noteWakeup(took)
+	l.e.polls.moved = true
 }
 
-// takeLine lets go of a frame that has no box, and looks at once whether the peer
-// sleeps: what has to be told seldom need not be noted every time. The store is
-// visible before the status is read.
-func (l *link) takeLine() {
-	l.head++
-	l.in.taken.Store(l.head)
-	if l.seat.status.Load() != joined {
-		l.tell(tookOne)
+// takeInline does the same for a frame without a staging buffer, and looks at once
+// whether the peer sleeps: mostly it does not.
+func (l *link) takeInline() {
+	l.in.taken++
+	l.in.releaseFenced(l.in.taken)
+	if l.state.status.Load() != joined {
+		l.noteWakeup(took)
 	}
-	l.e.moved = true
+	l.e.polls.moved = true
 }
 
-// signature returns the call that a frame belongs to.
-func (l *link) signature(s *slot) transport.Signature {
-	return transport.Signature{Context: s.context, Sequence: s.sequence, Call: l.seat.call(uint32(s.call))}
+// header returns the match header of the frame in a cell.
+func (c *cell) matchHeader(k frameKind) match.Header {
+	h := c.step()
+	return match.Header{
+		Call: match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence}, Hash: h.hash},
+		Size: c.messageLen(k),
+	}
 }
 
-// reach says whether this process can read the peer's memory.
-type reach uint8
+// messageLen returns the length of the whole message that a frame begins.
+func (c *cell) messageLen(k frameKind) int {
+	switch k {
+	case inlineFrame, multicastFrame:
+		return int(c.step().size)
+	case stagedFrame:
+		return int(c.staged().total)
+	}
+	return int(c.remote().total)
+}
+
+// signature returns a call of the peer with its text.
+func (l *link) signature(c *match.Call) transport.Signature {
+	s := c.Signature
+	s.Call = l.state.call(c.Hash)
+	return s
+}
+
+// cmaState says whether this process can read a peer's memory.
+type cmaState uint8
 
 const (
-	unknown reach = iota
-	within
-	beyond
+	cmaUnknown cmaState = iota
+	cmaWorks
+	cmaFails
 )
 
-// reaches tries it, once, as soon as the peer has said how.
-func (l *link) reaches() bool {
-	if l.reach == unknown {
+// canReadPeer reports whether this process can read the peer's memory by
+// cross-memory attach. It tries once, as soon as the peer has published where.
+func (l *link) canReadPeer() bool {
+	if l.cma == cmaUnknown {
 		var b [8]byte
-		word := l.seat.word.Load()
-		if l.e.cfg.Apart || word == 0 {
+		p := &l.state.cma
+		value := p.value.Load()
+		if l.e.cfg.NoCMA || value == 0 {
 			return false
 		}
-		l.reach = beyond
-		err := readPeer(int(l.seat.pid.Load()), b[:], uintptr(l.seat.address.Load()))
-		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == word {
-			l.reach = within
-		} else if l.seat.stage() == joined {
+		l.cma = cmaFails
+		err := readPeer(int(p.pid.Load()), b[:], uintptr(p.address.Load()))
+		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == value {
+			l.cma = cmaWorks
+		} else if l.state.stage() == joined {
 			l.e.denied = true
 		}
 	}
-	return l.reach == within
+	return l.cma == cmaWorks
 }
-
-// alive counts the endpoints of this process: each may spin if it is alone, or
-// if all have a thread.
-var alive atomic.Int32

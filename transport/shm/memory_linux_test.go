@@ -41,32 +41,29 @@ func TestAConfigIsChecked(t *testing.T) {
 	}
 }
 
-func TestWhatLiesInTheMemoryHasRoom(t *testing.T) {
-	if n := unsafe.Sizeof(seat{}); n > seatLen {
-		t.Errorf("a seat takes %d bytes of %d", n, seatLen)
-	}
-	for what, n := range map[string]uintptr{"a slot": unsafe.Sizeof(slot{}), "what the receiver says": unsafe.Sizeof(lane{})} {
-		if n != lineLen {
-			t.Errorf("%s takes %d bytes, want a line", what, n)
+// Sizes are asserted where the types are; the compiler checks them.
+func TestAtomicWordsOfTheSegmentAreAligned(t *testing.T) {
+	for what, at := range map[string]uintptr{
+		"the body of a cell":             unsafe.Offsetof(cell{}.body),
+		"the multicast count of a ring":  unsafe.Offsetof(ring{}.multicasts),
+		"the address of a CMA probe":     unsafe.Offsetof(rankState{}.cma) + unsafe.Offsetof(cmaProbe{}.address),
+		"the rank states in the segment": headerLen,
+	} {
+		if at%8 != 0 {
+			t.Errorf("%s is at byte %d, want a multiple of 8", what, at)
 		}
-	}
-	if n := unsafe.Sizeof(parcel{}); n > inlineMax {
-		t.Errorf("a parcel takes %d bytes of %d", n, inlineMax)
-	}
-	if at := unsafe.Offsetof(slot{}.body); at%8 != 0 {
-		t.Errorf("the words of a cast lie at byte %d of its slot, want a multiple of 8", at)
 	}
 }
 
 func TestTheMemoryOfAJobIsBounded(t *testing.T) {
-	for size := 1; size <= ranksMost; size++ {
+	for size := 1; size <= ranksMax; size++ {
 		l := layoutOf(size)
-		lanes := size * size * (1 + l.depth) * lineLen
-		if boxes := size * l.boxes * l.boxLen; boxes > roomMost || l.boxLen < boxMin || l.boxes < 4*boxesKept {
-			t.Fatalf("%d ranks have %d boxes of %d bytes each", size, l.boxes, l.boxLen)
+		rings := size * size * l.ringLen()
+		if staging := size * l.buffers * l.stagingLen; staging > stagingTotalMax || l.stagingLen < stagingLenMin || l.buffers < 4*stagingKept {
+			t.Fatalf("%d ranks have %d staging buffers of %d bytes each", size, l.buffers, l.stagingLen)
 		}
-		if lanes > 192<<20 || l.depth < 2 || l.depth&(l.depth-1) != 0 {
-			t.Fatalf("%d ranks have lanes of %d slots, %d bytes altogether", size, l.depth, lanes)
+		if rings > 192<<20 || l.depth < 2 || l.depth&(l.depth-1) != 0 {
+			t.Fatalf("%d ranks have rings of %d cells, %d bytes altogether", size, l.depth, rings)
 		}
 	}
 	for size, want := range map[int]int64{2: 4, 8: 16, 64: 69} {
@@ -74,7 +71,7 @@ func TestTheMemoryOfAJobIsBounded(t *testing.T) {
 			t.Errorf("%d ranks take %d bytes, %v: want %d MiB", size, n, err, want)
 		}
 	}
-	for _, size := range []int{-1, 0, ranksMost + 1} {
+	for _, size := range []int{-1, 0, ranksMax + 1} {
 		if _, err := NewMemory(size, [16]byte{}); err == nil {
 			t.Errorf("%d ranks have memory", size)
 		}

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func company(memory *os.File, apart bool) stage.Company {
 	return stage.Company{
 		Join: func(rank, size int, meet func(string) ([]string, error)) (transport.Endpoint, error) {
-			e, err := New(Config{Rank: rank, Size: size, Memory: memory, Apart: apart})
+			e, err := New(Config{Rank: rank, Size: size, Memory: memory, NoCMA: apart})
 			if err != nil {
 				return nil, err
 			}
@@ -66,10 +66,10 @@ func line(p *stage.Player, rounds int) error {
 	e := p.Endpoint.(*Endpoint)
 	words := make([]*atomic.Uint64, e.Size())
 	for rank := range words {
-		words[rank] = (*atomic.Uint64)(unsafe.Pointer(&e.seg.box(rank, e.seg.boxes-1)[0])) // nobody's yet
+		words[rank] = (*atomic.Uint64)(unsafe.Pointer(&e.seg.staging(rank, e.seg.buffers-1)[0])) // nobody's yet
 	}
 	looksMost := 3000
-	if e.crowded {
+	if e.wait.Oversubscribed {
 		looksMost = 20
 	}
 	own := words[e.Rank()]

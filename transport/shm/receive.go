@@ -5,39 +5,37 @@ import (
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
-// A flow is a message of which more is to come.
-type flow struct {
-	number uint32 // of the frame that it began with
-	recv   *recv  // where it goes: to a receive,
-	keep   *message
-	asked  bool // the peer has lent it, and is to bring it
+// A transfer is a message of a step of which more is to come.
+type transfer struct {
+	first      uint32         // the number of the frame that it began with
+	recv       *match.Recv    // where it goes: to a receive,
+	unexpected *match.Message // or to an unexpected message
+	requested  bool           // this rank has made a pull request for it
 }
 
-// hear takes what the peer has sent, up to a message that nobody expects.
-func (l *link) hear() {
-	for len(l.aside) > 0 && l.handOver() {
+// poll takes what the peer has sent, up to a message that is not expected yet.
+func (l *link) poll() {
+	for l.in.queue.HasUnexpected() && l.deliverUnexpected() {
 	}
-	for !l.blocked && l.e.err == nil {
-		s, k := l.next()
-		if s == nil {
+	for !l.in.blocked && !l.e.engine.Failed() {
+		c, k := l.next()
+		if c == nil {
 			return
 		}
-		if k.begins() {
-			if !l.open(s, k) {
-				return
-			}
-			continue
-		}
 		ok := true
-		switch k {
-		case more:
-			ok = l.goOn(s)
-		case rest:
-			ok = l.goOnLent(s)
+		switch {
+		case k.beginsMessage():
+			ok = l.receive(c, k)
+		case k == chunkFrame:
+			ok = l.receiveChunk(c)
+		case k == remainderFrame:
+			ok = l.receiveRemainder(c)
 		default:
-			ok = l.openLetter(s, k)
+			ok = l.receiveTagged(c, k)
 		}
 		if !ok {
 			return
@@ -45,329 +43,248 @@ func (l *link) hear() {
 	}
 }
 
-// open begins with a message if somebody expects it. Else it stays where it is,
-// which holds the peer back. But it must not hold back letters, nor messages of
-// other contexts: if somebody waits for those, it is put aside.
-func (l *link) open(s *slot, k kind) bool {
-	if !l.sane(s, k) {
-		l.nonsense()
+// receive begins with a message if its receive is posted. Otherwise the message stays
+// where it is, which holds the peer back. But it must not hold back tagged messages,
+// nor messages of other contexts: if an operation waits for those, the message is
+// moved to the unexpected queue.
+func (l *link) receive(c *cell, k frameKind) bool {
+	if !l.validFrame(c, k) {
+		l.protocolError()
 		return false
 	}
-	r := l.expects(s.context)
-	switch {
-	case r == nil:
-		if o := l.e.within(s.context); o != nil && (before(s.sequence, o.sig.Sequence) || o.contradicts(s.sequence, uint32(s.call))) {
-			l.differ(o, l.signature(s))
+	h := c.matchHeader(k)
+	verdict, r, s := l.in.queue.Match(&h, &l.e.engine)
+	switch verdict {
+	case match.Mismatch:
+		l.e.engine.FailMismatch(s, l.peer, l.signature(&h.Call))
+		return false
+	case match.WrongSize:
+		l.e.engine.FailSize(r, h.Size)
+		return false
+	case match.Deliver:
+		if k == rendezvousFrame && l.in.pullsFull() {
 			return false
 		}
-	case len(l.aside) > 0 && l.firstAside(s.context) != nil: // that one is for r
-	case uint32(s.call) != r.op.call || s.sequence != r.op.sig.Sequence:
-		l.differ(r.op, l.signature(s))
-		return false
-	case s.total(k) != len(r.Into):
-		l.e.fail(&transport.SizeError{Peer: l.peer, Got: s.total(k), Want: len(r.Into)})
-		return false
-	case k == lent && l.asksEnough():
-		return false
-	case !r.held:
-		return l.land(r, s, k)
+		return l.land(r, c, k)
 	}
-	if l.awaits() || len(l.flows) > 0 || slices.ContainsFunc(l.posted, func(r *recv) bool { return r.op.sig.Context != s.context }) {
-		return l.putAside(s, k)
+	if l.expectsTagged() || len(l.in.transfers) > 0 || l.in.queue.PostedElsewhere(h.Context) {
+		return l.receiveUnexpected(&h, c, k)
 	}
-	l.blocked = true
+	l.in.blocked = true
 	return false
 }
 
-// sane reports whether a frame that begins a message can be one.
-func (l *link) sane(s *slot, k kind) bool {
+// validFrame reports whether a frame that begins a message can be one.
+func (l *link) validFrame(c *cell, k frameKind) bool {
 	switch k {
-	case data:
-		return s.size <= inlineMax
-	case cast:
-		return s.size <= castMost && s != l.in.slot(l.head&l.mask)
+	case inlineFrame:
+		return c.step().size <= inlineMax
+	case multicastFrame:
+		return c.step().size <= multicastMax && c != l.in.cell(l.in.taken&l.in.mask)
+	case stagedFrame:
+		return c.staged().total <= totalMax
 	}
-	return s.parcel().total <= totalMost
+	return c.remote().total <= totalMax
 }
 
-// total returns how long the whole message is that a frame begins.
-func (s *slot) total(k kind) int {
-	if k == data || k == cast {
-		return int(s.size)
-	}
-	return int(s.parcel().total)
-}
-
-// land does with a message, or its beginning, what its receive says.
-func (l *link) land(r *recv, s *slot, k kind) bool {
-	l.unpost(r)
+// land does with a message, or its first chunk, what its receive says.
+func (l *link) land(r *match.Recv, c *cell, k frameKind) bool {
+	l.in.queue.Unpost(r)
+	t := transfer{first: l.in.taken + 1, recv: r}
 	switch k {
-	case data:
-		r.land(s.body[:s.size:s.size])
+	case inlineFrame:
+		n := c.step().size
+		match.Land(r.Recv, c.body[:n:n])
 		l.take()
-		r.complete()
-		return true
-	case cast:
-		r.land(s.castBytes())
-		l.takeCast()
-		r.complete()
-		return true
-	case lent:
-		return l.borrow(flow{number: l.head + 1, recv: r}, s)
+	case multicastFrame:
+		match.Land(r.Recv, c.multicastData())
+		l.takeMulticast()
+	case rendezvousFrame:
+		return l.pull(t, c)
+	default:
+		if !l.unstage(t, c) {
+			return false
+		}
+		if r.Got < len(r.Into) {
+			l.in.transfers = append(l.in.transfers, t)
+			return true
+		}
 	}
-	f := flow{number: l.head + 1, recv: r}
-	if !l.unpack(f, s) {
-		return false
-	}
-	if r.got < len(r.Into) {
-		l.flows = append(l.flows, f)
-	} else {
-		r.complete()
-	}
+	l.in.queue.Complete(r)
 	return true
 }
 
-// land does what the receive says with a whole message.
-func (r *recv) land(p []byte) {
-	if r.Combine == nil {
-		copy(r.Into, p)
-	} else {
-		r.combine(0, p)
-	}
-}
-
-// unpost notes that the message for a receive has come.
-func (l *link) unpost(r *recv) {
-	if l.posted[0] == r {
-		n := copy(l.posted, l.posted[1:])
-		l.posted[n] = nil
-		l.posted = l.posted[:n]
-		return
-	}
-	i := slices.Index(l.posted, r)
-	l.posted = slices.Delete(l.posted, i, i+1)
-}
-
-// unpack takes the bytes of a message out of a box.
-func (l *link) unpack(f flow, s *slot) bool {
-	p, e := s.parcel(), l.e
-	if int(p.box) >= e.seg.boxes || int(s.size) > e.seg.boxLen || !f.fits(int(p.offset), int(s.size)) {
-		l.nonsense()
+// unstage takes the next bytes of a message out of a staging buffer.
+func (l *link) unstage(t transfer, c *cell) bool {
+	p, size := c.staged(), c.step().size
+	b, ok := l.staged(p.buffer, size)
+	if !ok || !t.continuesAt(p.offset, int(size)) {
+		l.protocolError()
 		return false
 	}
-	b := e.seg.box(l.peer, int(p.box))
-	f.put(int(p.offset), b[:s.size:s.size])
+	t.put(b)
 	l.take()
 	return true
 }
 
-// fits reports whether the bytes at an offset are the next ones.
-func (f flow) fits(offset, n int) bool {
-	if f.recv != nil {
-		return offset == f.recv.got && n <= len(f.recv.Into)-offset
+// continuesAt reports whether n bytes at an offset are the next ones of the message.
+func (t *transfer) continuesAt(offset uint64, n int) bool {
+	_, got, size := t.state()
+	return offset == uint64(got) && n <= size-got
+}
+
+// state returns where plain bytes go, how many have arrived, and how many there are.
+func (t *transfer) state() (into []byte, got, size int) {
+	if t.recv != nil {
+		return t.recv.Into, t.recv.Got, len(t.recv.Into)
 	}
-	return offset == f.keep.got && n <= len(f.keep.data)-offset
+	return t.unexpected.Data, t.unexpected.Got, t.unexpected.Size
 }
 
 // put takes the next bytes to where they go.
-func (f flow) put(offset int, p []byte) {
-	if f.recv == nil {
-		f.keep.got += copy(f.keep.data[offset:], p)
+func (t *transfer) put(p []byte) {
+	if t.recv != nil {
+		t.recv.Put(p)
 		return
 	}
-	f.recv.put(offset, p)
+	t.unexpected.Got += copy(t.unexpected.Data[t.unexpected.Got:], p)
 }
 
-// put copies or combines the next bytes of a message.
-func (r *recv) put(offset int, p []byte) {
-	r.got += len(p)
-	if r.Combine == nil {
-		copy(r.Into[offset:], p)
-		return
-	}
-	unit := max(r.Elem, 1)
-	if n := len(r.part); n > 0 {
-		n = min(unit-n, len(p))
-		r.part = append(r.part, p[:n]...)
-		offset, p = offset+n, p[n:]
-		if len(r.part) < unit && r.got < len(r.Into) {
-			return
-		}
-		r.combine(offset-len(r.part), r.part)
-		r.part = r.part[:0]
-	}
-	if n := len(p) % unit; n > 0 && r.got < len(r.Into) { // an element goes on in the next piece
-		if r.part == nil {
-			r.part = make([]byte, 0, unit)
-		}
-		r.part = append(r.part, p[len(p)-n:]...)
-		p = p[:len(p)-n]
-	}
-	r.combine(offset, p)
-}
-
-// combine combines whole elements.
-func (r *recv) combine(offset int, p []byte) {
-	if end := offset + len(p); len(p) > 0 {
-		r.Combine(r.Into[offset:end:end], r.Held[offset:end:end], p)
-	}
-}
-
-// ended reports whether all of the message is here, and sees to whoever waits.
-func (f flow) ended() bool {
-	if f.recv != nil {
-		if f.recv.got == len(f.recv.Into) {
-			f.recv.complete()
-			return true
-		}
+// endIfComplete reports whether the whole message has arrived, and completes its
+// receive if so.
+func (l *link) endIfComplete(t *transfer) bool {
+	if _, got, size := t.state(); got < size {
 		return false
 	}
-	f.keep.whole = f.keep.got == len(f.keep.data)
-	return f.keep.whole
-}
-
-// find returns the flow that a frame continues.
-func (l *link) find(number uint32) int {
-	for i := range l.flows {
-		if l.flows[i].number == number {
-			return i
-		}
+	if t.recv != nil {
+		l.in.queue.Complete(t.recv)
 	}
-	return -1
-}
-
-// goOn continues a message out of a box.
-func (l *link) goOn(s *slot) bool {
-	i := l.find(s.parcel().number)
-	if i < 0 {
-		l.nonsense()
-		return false
-	}
-	f := l.flows[i]
-	if !l.unpack(f, s) {
-		return false
-	}
-	l.arrived(i)
 	return true
 }
 
-// arrived drops a flow of which all is here.
-func (l *link) arrived(i int) {
-	if l.flows[i].ended() {
-		l.flows = slices.Delete(l.flows, i, i+1)
-	}
+// find returns the transfer that a frame continues.
+func (r *recvRing) find(first uint32) int {
+	return slices.IndexFunc(r.transfers, func(t transfer) bool { return t.first == first })
 }
 
-// goOnLent continues a message out of the peer's memory.
-func (l *link) goOnLent(s *slot) bool {
-	i := l.find(s.parcel().number)
+// receiveChunk continues a message out of a staging buffer.
+func (l *link) receiveChunk(c *cell) bool {
+	i := l.in.find(c.staged().first)
 	if i < 0 {
-		l.nonsense()
+		l.protocolError()
 		return false
 	}
-	if l.asksEnough() {
+	t := l.in.transfers[i]
+	if !l.unstage(t, c) {
 		return false
 	}
-	f := l.flows[i]
-	l.flows = slices.Delete(l.flows, i, i+1)
-	return l.borrow(f, s)
-}
-
-// asksEnough reports whether the peer is to bring so many messages that there is
-// no place for the number of another.
-func (l *link) asksEnough() bool {
-	n := 0
-	for i := range l.flows {
-		if l.flows[i].asked {
-			n++
-		}
+	if l.endIfComplete(&t) {
+		l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
 	}
-	return n == wantsMost
-}
-
-// borrow reads what the peer lends, where it can; else it asks for it.
-func (l *link) borrow(f flow, s *slot) bool {
-	p := s.parcel()
-	got := f.got()
-	if l.reaches() {
-		l.read(f, uintptr(p.address))
-		switch {
-		case f.got() == got:
-			l.reach = beyond
-		case l.seat.stage() != joined: // it may have had its memory back before that was read
-			l.part()
-			l.e.fail(l.err)
-			return false
-		case f.got() < int(p.total) || l.isEmpty():
-			l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
-			l.e.fail(l.err)
-			return false
-		default:
-			l.take()
-			l.flows = append(l.flows, f)
-			l.arrived(len(l.flows) - 1)
-			return true
-		}
-	}
-	f.asked = true
-	l.flows = append(l.flows, f)
-	l.in.want[l.asks%wantsMost].Store(l.head + 1)
-	l.asks++
-	l.in.wants.Store(l.asks)
-	l.take()
 	return true
 }
 
-// read reads a message out of the peer's memory, in pieces that stay in cache
-// where they are to be combined.
-func (l *link) read(f flow, address uintptr) {
-	pid := int(l.seat.pid.Load())
-	if r := f.recv; r != nil && r.Combine != nil {
-		unit := max(r.Elem, 1)
-		for r.got < len(r.Into) {
-			n := min(max(bulkLen/unit, 1)*unit, len(r.Into)-r.got)
-			b := l.e.bulkOf(n)
-			if readPeer(pid, b, address+uintptr(r.got)) != nil {
-				return
-			}
-			f.put(r.got, b)
+// receiveRemainder continues a message out of the peer's memory.
+func (l *link) receiveRemainder(c *cell) bool {
+	i := l.in.find(c.remote().first)
+	if i < 0 {
+		l.protocolError()
+		return false
+	}
+	if l.in.pullsFull() {
+		return false
+	}
+	t := l.in.transfers[i]
+	l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
+	return l.pull(t, c)
+}
+
+// receiveUnexpected moves a message to the unexpected queue.
+func (l *link) receiveUnexpected(h *match.Header, c *cell, k frameKind) bool {
+	if k == rendezvousFrame && l.in.pullsFull() {
+		return false
+	}
+	m := &match.Message{Header: *h, Data: make([]byte, h.Size)}
+	l.in.queue.Enqueue(m)
+	t := transfer{first: l.in.taken + 1, unexpected: m}
+	switch k {
+	case inlineFrame:
+		t.put(c.body[:h.Size])
+		l.take()
+	case multicastFrame:
+		t.put(c.multicastData())
+		l.takeMulticast()
+	case rendezvousFrame:
+		return l.pull(t, c)
+	default:
+		if !l.unstage(t, c) {
+			return false
 		}
-		return
+		if !m.Complete() {
+			l.in.transfers = append(l.in.transfers, t)
+		}
 	}
-	into, got := f.room()
-	if readPeer(pid, into[*got:], address+uintptr(*got)) == nil {
-		*got = len(into)
-	}
+	return true
 }
 
-// got returns how many bytes of the message are here.
-func (f flow) got() int {
-	_, got := f.room()
-	return *got
-}
-
-// room returns where plain bytes go, and how many are there.
-func (f flow) room() (into []byte, got *int) {
-	if f.recv != nil {
-		return f.recv.Into, &f.recv.got
+// deliverUnexpected gives one unexpected message to its receive. It returns false if
+// there was none to give.
+func (l *link) deliverUnexpected() bool {
+	verdict, m, r := l.in.queue.MatchUnexpected()
+	switch verdict {
+	case match.Mismatch:
+		l.e.engine.FailMismatch(r.Step, l.peer, l.signature(&m.Call))
+	case match.WrongSize:
+		l.e.engine.FailSize(r, m.Size)
+	case match.Deliver:
+		l.in.blocked = false // the frame at the head may be next
+		l.e.polls.moved = true
+		l.in.queue.Deliver(m, r)
+		return true
 	}
-	return f.keep.data, &f.keep.got
+	return false
 }
 
-// bulkLen is how much is read at a time of what is combined.
-const bulkLen = 128 << 10
-
-func (e *Endpoint) bulkOf(n int) []byte {
-	if cap(e.bulk) < n {
-		e.bulk = make([]byte, max(n, bulkLen))
+// unreceived returns the call of a message that was not received.
+func (l *link) unreceived() (theirs transport.Signature, ok bool) {
+	if m := l.in.queue.First(); m != nil {
+		return l.signature(&m.Call), true
 	}
-	return e.bulk[:n]
+	if c, k := l.next(); c != nil && k.beginsMessage() {
+		h := c.matchHeader(k)
+		return l.signature(&h.Call), true
+	}
+	return theirs, false
 }
 
-// nonsense ends the link because what the peer has written makes no sense, and
-// this endpoint's part with it: who waits for what comes after that would wait for
-// ever.
-func (l *link) nonsense() {
-	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: fmt.Sprintf("its lane to rank %d carries what no rank writes", l.e.cfg.Rank)})
-	l.e.fail(l.err)
+// cancel removes the receives of a step that has failed.
+func (r *recvRing) cancel(s *match.Step) {
+	r.queue.Cancel(s)
+	r.transfers = slices.DeleteFunc(r.transfers, func(t transfer) bool { return t.recv != nil && t.recv.Step == s })
+}
+
+// neededBy reports whether a step cannot complete unless the peer does something.
+func (l *link) neededBy(o *progress.Op) bool {
+	if waits(l.e.out.queue, o, l) {
+		return true
+	}
+	for i := range l.e.out.rendezvous {
+		if r := &l.e.out.rendezvous[i]; r.link == l && r.op == o && (r.pulled || !l.out.hasTaken(r.frame)) {
+			return true
+		}
+	}
+	if o.Waits(l.peer) == nil {
+		return false
+	}
+	c, _ := l.next()
+	m := l.in.queue.FirstIn(o.Context)
+	return c == nil && (m == nil || !m.Complete())
+}
+
+// protocolError ends the link because the peer has written what no rank writes, and
+// this endpoint's part with it: an operation that waits for what comes after that
+// would wait for ever.
+func (l *link) protocolError() {
+	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: fmt.Sprintf("its ring to rank %d carries what no rank writes", l.e.cfg.Rank)})
+	l.e.engine.Fail(l.err)
 }

@@ -4,18 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 	"unsafe"
 )
 
-// A segment is the memory of a job, as one endpoint has mapped it.
+// A segment is the shared memory of a job, as one endpoint has mapped it.
 type segment struct {
 	layout
 	mem []byte
-	own *os.File // opened by this endpoint alone; nil where that cannot be
+	own *os.File // the file, opened by this endpoint alone; nil where that cannot be
 }
 
-// A header begins the memory of a job.
+// A header begins the segment.
 type header struct {
 	magic   [8]byte
 	version uint32
@@ -23,13 +22,13 @@ type header struct {
 	token   [16]byte
 }
 
-const version = 1
+const version = 2
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 
-// NewMemory makes the memory of a job. It belongs to whoever has the file: the
-// ranks inherit it, and when the last of them ends nothing is left of it. An
-// error says in words what the system lacks.
+// NewMemory makes the shared memory of a job. It belongs to the processes that have
+// the file: the ranks inherit it, and when the last of them ends nothing is left of
+// it. An error says what the system lacks.
 func NewMemory(size int, token [16]byte) (*os.File, error) {
 	total, err := MemoryLen(size)
 	if err != nil {
@@ -47,7 +46,7 @@ func NewMemory(size int, token [16]byte) (*os.File, error) {
 	return f, nil
 }
 
-// open maps the memory of a job.
+// open maps the shared memory of a job.
 func open(f *os.File, size int, token [16]byte) (*segment, error) {
 	s := &segment{layout: layoutOf(size)}
 	var err error
@@ -66,39 +65,22 @@ func (s *segment) at(offset int) unsafe.Pointer { return unsafe.Pointer(&s.mem[o
 
 func (s *segment) header() *header { return (*header)(s.at(0)) }
 
-func (s *segment) seat(rank int) *seat { return (*seat)(s.at(s.layout.seat(rank))) }
+func (s *segment) rankState(rank int) *rankState { return (*rankState)(s.at(s.rankStateOf(rank))) }
 
-func (s *segment) lane(from, to int) *lane { return (*lane)(s.at(s.layout.lane(from, to))) }
+func (s *segment) ring(from, to int) *ring { return (*ring)(s.at(s.ringOf(from, to))) }
 
-func (s *segment) box(rank, i int) []byte {
-	at := s.layout.box(rank, i)
-	return s.mem[at : at+s.boxLen : at+s.boxLen]
+// staging returns a staging buffer of a rank.
+func (s *segment) staging(rank, i int) []byte {
+	at := s.stagingOf(rank, i)
+	return s.mem[at : at+s.stagingLen : at+s.stagingLen]
 }
 
-// casts returns a rank's slots for casts, or nil if there are none.
-func (s *segment) casts(rank int) unsafe.Pointer {
-	if s.castLen() == 0 {
+// multicastCells returns the multicast cells of a rank, or nil where there are none.
+func (s *segment) multicastCells(rank int) unsafe.Pointer {
+	if s.multicastLen() == 0 {
 		return nil
 	}
-	return s.at(s.layout.casts() + rank*s.castLen())
-}
-
-// A lane is the queue of messages from one rank to another. The first line is
-// the receiver's, and the sender's to read; in the slots, which follow it, it is
-// the other way round.
-type lane struct {
-	taken atomic.Uint32            // messages that are out of their slots
-	wants atomic.Uint32            // messages that the receiver has asked for
-	want  [wantsMost]atomic.Uint32 // their numbers; the i-th is at i modulo wantsMost
-	heard atomic.Uint64            // casts that are out of their slots
-}
-
-// wantsMost is how many messages a receiver asks for at a time.
-const wantsMost = 12
-
-// slot returns one of a lane's slots.
-func (l *lane) slot(i uint32) *slot {
-	return (*slot)(unsafe.Add(unsafe.Pointer(l), lineLen*(1+uintptr(i))))
+	return s.at(s.multicastOf(rank))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -2,304 +2,410 @@ package shm
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
-// burst is how many boxes of one message are filled before this rank looks
-// again at what has come: two ranks that swap large messages take turns in
-// filling and reading, and what they read is still in cache.
-const burst = 2
+const (
+	// rendezvousMin is from where on a message goes by rendezvous, which copies once,
+	// in the kernel, and not staged, which copies twice; rendezvousManyMin is the same
+	// for a message to several ranks, which is staged once for all.
+	//
+	// Measured in November 2026 on two cores, by chorale bench -n 2,4 --transport shm,
+	// in µs, staged and by rendezvous: allgather of 64 KiB by two ranks 10 and 6.2,
+	// scatter by four 13 and 15. What the sender has just written is in its cache, from
+	// where staging brings it faster: bcast of 64 KiB 5.5 and 10.8. But where the
+	// virtual CPUs have no cache in common (split-cache placement), staging takes three
+	// to four times as long, and a rendezvous of what has been read before as long as
+	// ever: scatter of 64 KiB by two ranks 22 and 6.5, by four 40 and 13, alltoall of
+	// 1 MiB by four 2450 and 370.
+	rendezvousMin     = 64 << 10
+	rendezvousManyMin = 128 << 10
 
-// A label is what a frame that begins a message says of its call.
-type label struct{ context, sequence, call uint32 }
+	// chunkLen is how much of a message goes into a staging buffer where every rank has
+	// a core: the receiver reads one chunk while the sender writes the next, and all on
+	// their way stay in the first cache. Two ranks broadcast 32 KiB in 2.9 µs so, and in
+	// 4.9 by whole buffers. Oversubscribed ranks fill whole buffers while they have the
+	// core.
+	chunkLen = 2 << 10
 
-func (o *op) label() label { return label{o.sig.Context, o.sig.Sequence, o.call} }
+	// pipelineDepth is how many chunks of a message its receiver is behind at most, so
+	// that they are still in cache when it reads them.
+	pipelineDepth = 8
 
-// label writes it, and how many casts went before the frame.
-func (s *slot) label(v label, casts uint64) {
-	s.context, s.sequence, s.call = v.context, v.sequence, casts<<32|uint64(v.call)
+	// burst is how many chunks of a message are written before this rank polls again.
+	// Two ranks that exchange large messages alternate so, and what they read is still
+	// in cache.
+	burst = 2
+
+	// togetherTime is how long the copies of a message share staging buffers although
+	// one of the receivers does not read. That receiver may be waiting for what another
+	// one does next.
+	togetherTime = 5 * time.Millisecond
+)
+
+// An outgoing is a message of a step to one rank that is not completely written.
+type outgoing struct {
+	op      *progress.Op
+	link    *link
+	data    []byte
+	sent    int       // bytes that are written
+	first   uint32    // the number of the frame that it began with, once it has begun
+	begun   bool      // a frame is written
+	group   int       // so many of the queue, from this one on, share staging buffers
+	stalled time.Time // since when they cannot
 }
 
-// line writes a message that fits into a slot.
-func (l *link) line(v label, p []byte) {
-	s := l.blank()
-	s.size = uint32(len(p))
-	s.label(v, l.e.caster.tail)
-	copy(s.body[:], p)
-	l.write(s, data)
+// A pendingRendezvous is a message, or the rest of one, that the receiver reads in the
+// caller's memory, or requests.
+type pendingRendezvous struct {
+	outgoing
+	frame  uint32 // the number of the frame that announces it
+	pulled bool   // the receiver has made a pull request
 }
 
-// holds reports whether a message to the peer waits, which no later one overtakes.
-func holds(sends []sending, l *link) bool {
-	for i := range sends {
-		if sends[i].link == l {
-			return true
+// start posts every receive and sends what there is room for.
+func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
+	o.Start(o, match.Call{Signature: step.Signature, Hash: e.calls.hash(step.Signature.Call)}, step.Recvs)
+	o.Add(len(step.Recvs) + 1)
+	for i := range o.Recvs {
+		r := &o.Recvs[i]
+		l := &e.links[r.From]
+		l.in.queue.Post(r)
+		l.in.blocked = false
+		e.polls.add(l)
+	}
+	queued := false
+	for i := range step.Sends {
+		s := &step.Sends[i]
+		if len(s.Data) > inlineMax {
+			e.enqueue(o, s)
+			queued = true
+			continue
+		}
+		if len(s.To) >= multicastMin && !queued && e.sendMulticast(&o.Call, s) {
+			continue
+		}
+		for _, to := range s.To {
+			l := &e.links[to]
+			if !queued && l.out.room(1) {
+				l.writeInline(&o.Call, s.Data)
+			} else {
+				e.out.queue = append(e.out.queue, outgoing{op: o, link: l, data: s.Data})
+				o.Add(1)
+				e.polls.add(l)
+				queued = true
+			}
+			if l.err != nil {
+				e.polls.terminated = true
+			}
 		}
 	}
-	return false
+	if e.polls.terminated {
+		e.checkPeers()
+		e.failUndelivered(step, inlineMax)
+	}
+	if !o.Over() {
+		e.flush()
+	}
+	o.Complete(1)
+	e.wakePeers()
 }
 
-// list lists the messages of a Send. They go together, as long as that goes:
-// their boxes are filled once for all.
-func (o *op) list(s *transport.Send) {
-	first := len(o.sends)
+// enqueue queues the messages of a Send. They share staging buffers while every
+// receiver keeps up.
+func (e *Endpoint) enqueue(o *progress.Op, s *transport.Send) {
+	first := len(e.out.queue)
 	together := len(s.To) > 1
 	for _, to := range s.To {
-		l := &o.e.links[to]
-		together = together && !holds(o.sends[first:], l)
-		o.sends = append(o.sends, sending{link: l, data: s.Data})
-		o.e.watchOver(l)
+		l := &e.links[to]
+		together = together && !waits(e.out.queue[first:], o, l)
+		e.out.queue = append(e.out.queue, outgoing{op: o, link: l, data: s.Data})
+		e.polls.add(l)
 		if l.err != nil {
-			o.e.partings = true
+			e.polls.terminated = true
 		}
 	}
+	o.Add(len(s.To))
 	if together {
-		o.sends[first].group = len(s.To)
+		e.out.queue[first].group = len(s.To)
 	}
 }
 
-// boxed writes the frame of a message's next bytes, which are in a box.
-func (m *sending) boxed(v label, b, n int) {
-	l := m.link
-	s := l.blank()
-	k := more
-	if !m.begun {
-		k = boxed
-		m.begun, m.first = true, l.tail+1
-		s.label(v, l.e.caster.tail)
-	}
-	s.size = uint32(n)
-	*s.parcel() = parcel{total: uint64(len(m.data)), offset: uint64(m.sent), box: uint32(b), number: m.first}
-	m.sent += n
-	l.write(s, k)
-	l.e.filled(b, l)
-}
-
-// lend writes the frame that offers what is left of a message.
-func (m *sending) lend(o *op) {
-	l := m.link
-	s := l.blank()
-	k := rest
-	if !m.begun {
-		k = lent
-		m.begun, m.first = true, l.tail+1
-		s.label(o.label(), o.e.caster.tail)
-	}
-	s.size = 0
-	*s.parcel() = parcel{
-		total: uint64(len(m.data)), offset: uint64(m.sent), number: m.first,
-		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.data)))),
-	}
-	l.write(s, k)
-	l.loans++
-	o.e.lender.note(m.data[m.sent:])
-	o.loans = append(o.loans, loan{sending: *m, number: l.tail})
-}
-
-// send sends what there is room for.
-func (o *op) send() {
-	if len(o.sends) > 0 {
-		kept := o.sends[:0]
-		for i := 0; i < len(o.sends); {
-			n := max(o.sends[i].group, 1)
-			run := o.sends[i : i+n]
-			i += n
-			if overtakes(run, kept) || !o.advance(run) {
-				kept = append(kept, run...)
-			}
-		}
-		clear(o.sends[len(kept):])
-		o.sends = kept
-	}
-	if len(o.loans) > 0 {
-		kept := o.loans[:0]
-		for i := range o.loans {
-			d := &o.loans[i]
-			if d.repaid(o) {
-				d.link.loans--
-			} else {
-				kept = append(kept, *d)
-			}
-		}
-		clear(o.loans[len(kept):])
-		o.loans = kept
-	}
-	o.complete()
-}
-
-// overtakes reports whether a message to one of the same ranks waits.
-func overtakes(run, kept []sending) bool {
-	for i := range run {
-		if len(kept) > 0 && holds(kept, run[i].link) {
+// waits reports whether a message of an operation to a peer is queued. No later one
+// overtakes it.
+func waits(queue []outgoing, o *progress.Op, l *link) bool {
+	for i := range queue {
+		if queue[i].link == l && queue[i].op == o {
 			return true
 		}
 	}
 	return false
 }
 
-// advance writes what there is room for of a message, or of several that go
-// together, and reports whether that is all of it. Where others have all the
-// boxes, and may keep them, a message is lent.
-func (o *op) advance(run []sending) bool {
-	m := &run[0]
+// flush writes what there is room for.
+func (e *Endpoint) flush() {
+	q := &e.out
+	if len(q.queue) > 0 {
+		kept := q.queue[:0]
+		for i := 0; i < len(q.queue); {
+			n := max(q.queue[i].group, 1)
+			group := q.queue[i : i+n]
+			i += n
+			o := group[0].op
+			if o.Over() || overtakes(group, kept) || !e.write(group) {
+				kept = append(kept, group...)
+			}
+		}
+		clear(q.queue[len(kept):])
+		q.queue = kept
+	}
+	if len(q.rendezvous) > 0 {
+		kept := q.rendezvous[:0]
+		for i := range q.rendezvous {
+			r := &q.rendezvous[i]
+			if !r.op.Over() && e.finishRendezvous(r) {
+				r.link.out.rendezvous--
+				r.op.Complete(1)
+			} else {
+				kept = append(kept, *r)
+			}
+		}
+		clear(q.rendezvous[len(kept):])
+		q.rendezvous = kept
+	}
+}
+
+// overtakes reports whether a message of the same operation to one of the same ranks
+// waits.
+func overtakes(group, kept []outgoing) bool {
+	for i := range group {
+		if len(kept) > 0 && waits(kept, group[i].op, group[i].link) {
+			return true
+		}
+	}
+	return false
+}
+
+// write writes what there is room for of a message, or of several that share staging
+// buffers, and reports whether they are out of the queue: written, or announced.
+func (e *Endpoint) write(group []outgoing) bool {
+	m := &group[0]
+	call := &m.op.Call
 	for n := 0; ; n++ {
-		b := noBox
-		if hasRoom(run) {
+		b := noBuffer
+		if hasRoom(group) {
 			switch {
 			case m.sent == 0 && len(m.data) <= inlineMax:
-				m.link.line(o.label(), m.data)
-				o.e.moved = true
+				m.link.writeInline(call, m.data)
+				e.polls.moved = true
+				m.op.Complete(1)
 				return true
-			case n == burst && !o.e.crowded:
+			case n == burst && !e.wait.Oversubscribed:
 				return false
 			}
-			b = o.e.freeBox(false)
-			if isLong(run) || b == noBox && len(run) == 1 && m.link.took(m.link.tail) && m.link.loans < wantsMost {
-				for i := range run {
-					run[i].lend(o)
+			b = e.freeBuffer(false)
+			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() && m.link.out.rendezvous < pullMax {
+				for i := range group {
+					e.announce(&group[i])
 				}
-				o.e.moved = true
+				e.polls.moved = true
 				return true
 			}
 		}
-		if b == noBox {
-			if m.group > 1 && m.waited() {
-				m.group = 0 // each for itself
+		if b == noBuffer {
+			if m.group > 1 && m.stalledLong() {
+				m.group = 0 // each on its own
 			}
 			return false
 		}
-		filled := o.e.fill(b, m.piece())
-		for i := range run {
-			run[i].boxed(o.label(), b, filled)
+		staged := e.stage(b, m.chunk())
+		for i := range group {
+			group[i].writeStaged(call, b, staged)
 		}
-		o.e.moved = true
-		m.stuck = time.Time{}
+		e.polls.moved = true
+		m.stalled = time.Time{}
 		if m.sent == len(m.data) {
+			m.op.Complete(len(group))
 			return true
 		}
 	}
 }
 
-// From where on a message is lent, to be copied once, by the kernel, instead of
-// twice; and one that goes to several ranks, which is in boxes once for all.
-//
-// Measured in November 2026 on two cores, by chorale bench -n 2,4 --transport shm,
-// in µs, boxes and loans: allgather of 64 KiB by two ranks 10 and 6.2, scatter by
-// four 13 and 15. What the sender has just written is in its cache, from where
-// boxes bring it faster: bcast of 64 KiB 5.5 and 10.8. But where the system has put
-// the cores far from each other, boxes take three to four times as long, and loans
-// of what has been read before as long as ever: scatter of 64 KiB by two ranks 22
-// and 6.5, by four 40 and 13, alltoall of 1 MiB by four 2450 and 370.
-const (
-	lendMin  = 64 << 10
-	lendMany = 128 << 10
-)
-
-// isLong reports whether a message that has not begun is better lent to all of its
-// receivers, and they can read this process's memory as this one can read theirs.
-func isLong(run []sending) bool {
-	least := lendMin
-	if len(run) > 1 {
-		least = lendMany
-	}
-	if run[0].begun || len(run[0].data) < least {
-		return false
-	}
-	for i := range run {
-		if l := run[i].link; l.loans >= wantsMost || l.seat.stage() != joined || !l.reaches() {
+// hasRoom reports whether another frame can be written to each of the receivers.
+func hasRoom(group []outgoing) bool {
+	for i := range group {
+		out := &group[i].link.out
+		if !out.room(1) || group[i].begun && out.written-out.freed >= pipelineDepth && out.written-out.ring.taken.Load() >= pipelineDepth {
 			return false
 		}
 	}
 	return true
 }
 
-// pieceLen is how much of a message goes into a box where every rank has a core:
-// the receiver reads one while the next is filled, and all on their way stay in
-// the first cache. Two ranks broadcast 32 KiB in 2.9 µs so, and in 4.9 by whole
-// boxes. Where ranks share cores, one fills what it can while it has the core.
-const pieceLen = 2 << 10
+// byRendezvous reports whether a message that has not begun goes by rendezvous to all
+// of its receivers. They can read this process's memory if this one can read theirs.
+func byRendezvous(group []outgoing) bool {
+	least := rendezvousMin
+	if len(group) > 1 {
+		least = rendezvousManyMin
+	}
+	if group[0].begun || len(group[0].data) < least {
+		return false
+	}
+	for i := range group {
+		if l := group[i].link; l.out.rendezvous >= pullMax || l.state.stage() != joined || !l.canReadPeer() {
+			return false
+		}
+	}
+	return true
+}
 
-// piece returns the message's bytes for the next box.
-func (m *sending) piece() []byte {
+// chunk returns the message's bytes for the next staging buffer.
+func (m *outgoing) chunk() []byte {
 	rest := m.data[m.sent:]
-	if !m.link.e.crowded {
-		rest = rest[:min(len(rest), pieceLen)]
+	if !m.link.e.wait.Oversubscribed {
+		rest = rest[:min(len(rest), chunkLen)]
 	}
 	return rest
 }
 
-// window is how many boxes of a message its receiver is behind at most, so that
-// they are still in cache when it reads them.
-const window = 8
-
-// hasRoom reports whether another frame can be written to each of the receivers.
-func hasRoom(run []sending) bool {
-	for i := range run {
-		l := run[i].link
-		if !l.room() || run[i].begun && l.tail-l.free >= window && l.tail-l.out.taken.Load() >= window {
-			return false
-		}
-	}
-	return true
-}
-
-// togetherTime is how long messages go together although one of the receivers
-// does not read. It may be waiting for what another would do next.
-const togetherTime = 5 * time.Millisecond
-
-// waited reports whether the message has been stuck for long.
-func (m *sending) waited() bool {
+// stalledLong reports whether the message has not moved for togetherTime.
+func (m *outgoing) stalledLong() bool {
 	now := time.Now()
-	if m.stuck.IsZero() {
-		m.stuck = now
+	if m.stalled.IsZero() {
+		m.stalled = now
 	}
-	return now.Sub(m.stuck) > togetherTime
+	return now.Sub(m.stalled) > togetherTime
 }
 
-// repaid reports whether a loan is over: its receiver has read it, or has asked
-// for it and all of it is in boxes.
-func (d *loan) repaid(o *op) bool {
-	l := d.link
-	if !d.asked {
-		if !l.took(d.number) {
+// writeInline writes a message that fits into a cell.
+func (l *link) writeInline(call *match.Call, message []byte) {
+	c := l.out.next()
+	c.setStep(len(message), call, l.e.out.multicast.written)
+	c.setInline(message)
+	l.publish(c, inlineFrame)
+}
+
+// begin notes that the next frame is the message's first, and writes its header.
+func (m *outgoing) begin(c *cell, call *match.Call) {
+	m.begun, m.first = true, m.link.out.written+1
+	c.setStep(0, call, m.link.e.out.multicast.written)
+}
+
+// writeStaged writes the frame of a message's next n bytes, which are in a staging
+// buffer.
+func (m *outgoing) writeStaged(call *match.Call, buffer, n int) {
+	l := m.link
+	c := l.out.next()
+	k := chunkFrame
+	if !m.begun {
+		k = stagedFrame
+		m.begin(c, call)
+	}
+	c.setStaged(n, len(m.data), m.sent, buffer, m.first)
+	m.sent += n
+	l.publish(c, k)
+	l.e.addReader(buffer, l)
+}
+
+// announce writes the frame that says where the rest of a message lies (ready to
+// send).
+func (e *Endpoint) announce(m *outgoing) {
+	l := m.link
+	c := l.out.next()
+	k := remainderFrame
+	if !m.begun {
+		k = rendezvousFrame
+		m.begin(c, &m.op.Call)
+	}
+	c.setRemote(m.data, m.sent, m.first)
+	l.publish(c, k)
+	l.out.rendezvous++
+	e.out.promoter.note(m.data[m.sent:])
+	e.out.rendezvous = append(e.out.rendezvous, pendingRendezvous{outgoing: *m, frame: l.out.written})
+}
+
+// finishRendezvous reports whether a rendezvous is complete: its receiver has read the
+// message, or has requested it, and all of it is staged.
+func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
+	l := r.link
+	if !r.pulled {
+		if !l.out.hasTaken(r.frame) {
 			return false
 		}
-		o.e.moved = true
-		if !l.asksFor(d.number) {
+		e.polls.moved = true
+		if !l.isRequested(r.frame) {
 			return true
 		}
-		d.asked = true
+		r.pulled = true
 	}
-	for d.sent < len(d.data) {
-		b := noBox
-		if l.room() {
-			b = o.e.freeBox(true)
+	for r.sent < len(r.data) {
+		b := noBuffer
+		if l.out.room(1) {
+			b = e.freeBuffer(true)
 		}
-		if b == noBox {
+		if b == noBuffer {
 			return false
 		}
-		o.e.moved = true
-		d.boxed(o.label(), b, o.e.fill(b, d.data[d.sent:]))
+		e.polls.moved = true
+		r.writeStaged(&r.op.Call, b, e.stage(b, r.data[r.sent:]))
 	}
 	return true
 }
 
-// asksFor reports whether the receiver, which has taken a frame that offers
-// something, wants it brought.
-func (l *link) asksFor(number uint32) bool {
-	n := l.out.wants.Load()
-	if n-l.held > wantsMost {
-		l.nonsense()
+// isRequested reports whether the receiver, which has taken a frame that announces a
+// message, has made a pull request for it.
+func (l *link) isRequested(frame uint32) bool {
+	n := l.out.ring.pulls.Load()
+	if n-l.out.pullsSeen > pullMax {
+		l.protocolError()
 		return false
 	}
-	for ; l.held != n; l.held++ {
-		l.asked = append(l.asked, l.out.want[l.held%wantsMost].Load())
+	for ; l.out.pullsSeen != n; l.out.pullsSeen++ {
+		l.out.pulls = append(l.out.pulls, l.out.pull[l.out.pullsSeen%pullMax].Load())
 	}
-	for i, n := range l.asked {
-		if n == number {
-			l.asked = append(l.asked[:i], l.asked[i+1:]...)
+	for i, n := range l.out.pulls {
+		if n == frame {
+			l.out.pulls = append(l.out.pulls[:i], l.out.pulls[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// cancel removes the messages of an operation that has failed.
+func (q *sendQueue) cancel(o *progress.Op) {
+	kept := q.queue[:0]
+	for _, m := range q.queue {
+		if m.op != o {
+			kept = append(kept, m)
+		}
+	}
+	clear(q.queue[len(kept):])
+	q.queue = kept
+	pending := q.rendezvous[:0]
+	for _, r := range q.rendezvous {
+		if r.op != o {
+			pending = append(pending, r)
+		}
+	}
+	clear(q.rendezvous[len(pending):])
+	q.rendezvous = pending
+}
+
+// waitsForRoom reports whether a message of an operation in progress is queued or
+// announced.
+func (q *sendQueue) waitsForRoom() bool {
+	for i := range q.queue {
+		if !q.queue[i].op.Over() {
+			return true
+		}
+	}
+	for i := range q.rendezvous {
+		if !q.rendezvous[i].op.Over() {
 			return true
 		}
 	}

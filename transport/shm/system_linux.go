@@ -90,16 +90,16 @@ func unmapMemory(mem []byte, own *os.File) error {
 	return err
 }
 
-// takeSeat marks a rank's seat as taken as long as this process lives, or until
-// the file is closed. It returns false if somebody has it.
-func takeSeat(own *os.File, rank int) bool {
+// lockRank locks the byte of a rank as long as this process lives, or until
+// the file is closed. It returns false if a process has the lock.
+func lockRank(own *os.File, rank int) bool {
 	return unix.FcntlFlock(own.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{
 		Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(rank), Len: 1,
 	}) == nil
 }
 
-// seatTaken reports whether a process holds a rank's seat.
-func seatTaken(own *os.File, rank int) bool {
+// rankLocked reports whether a process has the lock of a rank.
+func rankLocked(own *os.File, rank int) bool {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(rank), Len: 1}
 	return unix.FcntlFlock(own.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
 }
@@ -129,9 +129,9 @@ func core() int {
 	return int(cpu)
 }
 
-// leaveCore takes this thread to another core, if it may run on others. It may
+// migrate takes this thread to another core, if it may run on others. It may
 // come back.
-func leaveCore(cpu int) {
+func migrate(cpu int) {
 	var all unix.CPUSet
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
 		return
@@ -145,9 +145,9 @@ func leaveCore(cpu int) {
 	}
 }
 
-// admit lets the ranks that this process's parent has started read this
+// allowPtrace lets the ranks that this process's parent has started read this
 // process's memory, where the system asks for that.
-func admit() {
+func allowPtrace() {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
 }
 

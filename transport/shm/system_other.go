@@ -19,13 +19,13 @@ func createMemory(int64) (*os.File, error) {
 
 func mapMemory(*os.File) ([]byte, *os.File, error)               { return nil, nil, errors.ErrUnsupported }
 func unmapMemory([]byte, *os.File) error                         { return nil }
-func takeSeat(*os.File, int) bool                                { return true }
-func seatTaken(*os.File, int) bool                               { return true }
+func lockRank(*os.File, int) bool                                { return true }
+func rankLocked(*os.File, int) bool                              { return true }
 func futexWait(*uint32, uint32, time.Duration)                   {}
 func futexWake(*uint32)                                          {}
 func yield()                                                     {}
 func core() int                                                  { return -1 }
-func leaveCore(int)                                              {}
-func admit()                                                     {}
+func migrate(int)                                                {}
+func allowPtrace()                                               {}
 func collapse(uintptr, uintptr) (later bool, took time.Duration) { return false, 0 }
 func readPeer(int, []byte, uintptr) error                        { return errors.ErrUnsupported }

@@ -12,39 +12,40 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// hold takes away the endpoint's boxes, but for those that are for messages that
-// were asked for: whatever does not fit into a slot is lent.
+// hold takes away the endpoint's staging buffers, but for those that are for messages
+// that were requested: every message that does not fit into a cell goes by rendezvous.
 func hold(e *Endpoint) {
-	e.lock()
-	defer e.mu.Unlock()
+	e.engine.Lock()
+	defer e.unlock()
 	nobody := &link{e: e}
-	nobody.tail = 1
-	nobody.out = e.seg.lane(e.cfg.Rank, e.cfg.Rank)
-	for i := range e.boxes[:len(e.boxes)-boxesKept] {
-		e.boxes[i].readers = []reader{{nobody, 1}}
+	nobody.out.written = 1
+	nobody.out.ring = e.seg.ring(e.cfg.Rank, e.cfg.Rank)
+	for i := range e.out.staging[:len(e.out.staging)-stagingKept] {
+		e.out.staging[i].readers = []stagingReader{{nobody, 1}}
 	}
 }
 
-// A message that is lent needs no box, only what is kept for those that ask.
-func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
-	const contexts, size = 3 * wantsMost, 100_000
-	for _, apart := range []bool{false, true} {
-		ends := crew(t, 2, Config{Apart: apart})
+// A message that goes by rendezvous needs no staging buffer, but those that are kept for
+// pull requests.
+func TestMessagesOfManyContextsByRendezvousHoldUpNone(t *testing.T) {
+	const contexts, size = 3 * pullMax, 100_000
+	for _, noCMA := range []bool{false, true} {
+		ends := crew(t, 2, Config{NoCMA: noCMA})
 		hold(ends[0])
-		data := bytes.Repeat([]byte("lent"), size/4)
+		data := bytes.Repeat([]byte("sent"), size/4)
 		sent := make(chan error)
 		for c := range contexts {
 			s := sig
 			s.Context = uint32(c)
 			go func() { sent <- send(ends[0], s, 1, data) }()
 		}
-		until(ends[0], func() bool { return len(ends[0].ops) == contexts })
+		until(ends[0], func() bool { return len(ends[0].engine.Ops()) == contexts })
 		for c := contexts - 1; c >= 0; c-- {
 			s := sig
 			s.Context = uint32(c)
 			into := make([]byte, size)
 			if err := receive(context.Background(), ends[1], s, 0, into); err != nil || !bytes.Equal(into, data) {
-				t.Fatalf("apart %v, context %d: %v", apart, c, err)
+				t.Fatalf("no CMA %v, context %d: %v", noCMA, c, err)
 			}
 		}
 		for range contexts {
@@ -58,8 +59,8 @@ func TestMessagesOfManyContextsThatAreLentHoldUpNone(t *testing.T) {
 // Rank 2 reads nothing of the multicast before rank 1 has all of it.
 func TestAReaderThatIsLateHoldsUpNoOther(t *testing.T) {
 	data := bytes.Repeat([]byte("multicast"), 1<<20)
-	for _, apart := range []bool{false, true} {
-		each(t, crew(t, 3, Config{Apart: apart}), func(e *Endpoint) error {
+	for _, noCMA := range []bool{false, true} {
+		each(t, crew(t, 3, Config{NoCMA: noCMA}), func(e *Endpoint) error {
 			second := sig
 			second.Sequence++
 			into := make([]byte, len(data))
@@ -87,10 +88,10 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 		rounds = 30
 	}
 	for _, n := range []int{2, 3, 7} {
-		for _, apart := range []bool{false, true} {
-			ends := crew(t, n, Config{Apart: apart})
+		for _, noCMA := range []bool{false, true} {
+			ends := crew(t, n, Config{NoCMA: noCMA})
 			for _, e := range ends {
-				e.patience = time.Hour
+				e.wait.stallTimeout = time.Hour
 			}
 			each(t, ends, func(e *Endpoint) error {
 				for round := range rounds {
@@ -108,7 +109,7 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 // per pair, of the sizes at which messages change their way, some to several
 // ranks, some receives in turn.
 func traffic(e *Endpoint, round int) error {
-	sizes := []int{0, 1, 8, castMost, castMost + 1, inlineMax, inlineMax + 1, 5000, 64 << 10, 64<<10 + 1, 300_000}
+	sizes := []int{0, 1, 8, multicastMax, multicastMax + 1, inlineMax, inlineMax + 1, 5000, 64 << 10, 64<<10 + 1, 300_000}
 	random := rand.New(rand.NewPCG(1, uint64(round)))
 	step := transport.Step{Signature: transport.Signature{Context: 1, Sequence: uint32(round), Call: "traffic"}}
 	n := e.Size()
@@ -149,10 +150,10 @@ func traffic(e *Endpoint, round int) error {
 	return nil
 }
 
-func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
+func TestAMessageWhoseMemoryCannotBeReadIsRequested(t *testing.T) {
 	ends := job(t, 2)
 	hold(ends[0])
-	ends[0].seat.word.Add(2) // so that reading it seems to bring something else
+	ends[0].state.cma.value.Add(2) // so that reading it seems to bring something else
 	data := bytes.Repeat([]byte("denied"), 100_000)
 	sent := make(chan error)
 	go func() { sent <- send(ends[0], sig, 1, data) }()
@@ -163,22 +164,22 @@ func TestAMemoryThatCannotBeReadIsAskedFor(t *testing.T) {
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
-	if ends[0].Denied() || !ends[1].Denied() {
-		t.Errorf("denied %v, %v, want only rank 1 to be", ends[0].Denied(), ends[1].Denied())
+	if ends[0].CMADenied() || !ends[1].CMADenied() {
+		t.Errorf("denied %v, %v, want only rank 1 to be", ends[0].CMADenied(), ends[1].CMADenied())
 	}
 }
 
-// Rank 4 is left out of casts for long, and then gets some between other messages.
-func TestCastsAndOtherMessagesStayInOrder(t *testing.T) {
-	const rounds = 50 * castDepth
+// Rank 4 is in no multicast for long, and then gets some between other messages.
+func TestMulticastsAndOtherMessagesStayInOrder(t *testing.T) {
+	const rounds = 50 * multicastDepth
 	each(t, job(t, 5), func(e *Endpoint) error {
 		s := sig
 		word := make([]byte, 2)
 		for round := range rounds {
-			late := round%(3*castDepth) == 3*castDepth-1
+			late := round%(3*multicastDepth) == 3*multicastDepth-1
 			switch {
 			case e.Rank() == 0 && late:
-				// Four messages to rank 4, of which the second and fourth are casts.
+				// Four messages to rank 4, of which the second and fourth are multicasts.
 				step := transport.Step{Signature: s}
 				for i, to := range [][]int{{4}, {1, 3, 4}, {4, 2}, {4, 1, 2, 3}} {
 					step.Sends = append(step.Sends, transport.Send{To: to, Data: []byte{byte(i), byte(round)}})

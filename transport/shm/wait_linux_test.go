@@ -10,44 +10,44 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"golang.org/x/sys/unix"
 )
 
-// Rank 0 waits for rank 1. Just before it sleeps, which its status says already, it
-// gives way to a goroutine that waits for rank 2.
-func TestARankSleepsForWhatHasBeenAskedForWhileItGaveWay(t *testing.T) {
+// Rank 0 waits for rank 1. Just before it sleeps, when its status says already that it
+// does, it releases the lock to a goroutine that waits for rank 2.
+func TestARankSleepsForEverythingItWaitsFor(t *testing.T) {
 	ends := job(t, 3)
 	e := ends[0]
-	e.patience = time.Hour // else it looks at everything again
+	e.wait.stallTimeout = time.Hour // else it polls all links again
 	first := make(chan error, 1)
 	go func() { first <- receive(context.Background(), e, sig, 1, nil) }()
 
-	e.entering.Add(1)                                               // so that it gives way whenever it may
-	says := func() bool { return e.seat.status.Load()&asleep != 0 } // that it sleeps
+	e.engine.Entering.Add(1) // so that it releases the lock whenever it may
+	announced := func() bool { return e.state.status.Load()&sleepMask != 0 }
 	for woken := true; ; {
-		e.mu.Lock()
-		if e.asleep {
-			e.nudge()
+		e.engine.Lock()
+		if e.engine.Asleep() {
+			e.engine.Interrupt()
 			woken = true
-		} else if woken = woken && says(); says() && !woken {
+		} else if woken = woken && announced(); announced() && !woken {
 			break
 		}
-		e.mu.Unlock()
+		e.unlock()
 		runtime.Gosched()
 	}
-	e.entering.Add(-1)
+	e.engine.Entering.Add(-1)
 	second := make(chan error, 1)
-	o := e.begin(context.Background())
+	o := e.engine.Begin(context.Background())
 	go func() {
 		defer e.unlock()
 		other := sig
 		other.Context++
-		defer e.leave(o)
+		defer e.engine.Leave(o)
 		e.start(o, &transport.Step{Signature: other, Recvs: []transport.Recv{{From: 2}}})
-		e.await(o)
-		second <- o.err
+		second <- o.Await()
 	}()
-	until(e, func() bool { return o.waits })
+	until(e, func() bool { return true }) // the goroutine releases the lock when it sleeps
 
 	other := sig
 	other.Context++
@@ -74,19 +74,18 @@ func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
 	ends := job(t, 4)
 	const endless = 1 << 25
 	into := make([]byte, endless)
-	sent := make([]uint64, len(ends))
+	sent := make([]int, len(ends))
 	send := func(from int) {
 		l := &ends[from].links[0]
-		s := l.blank()
-		k := more
+		c := l.out.next()
+		k := chunkFrame
 		if sent[from] == 0 {
-			k = boxed
-			s.context, s.sequence, s.call = sig.Context, sig.Sequence, uint64(hashOf(sig.Call))
+			k = stagedFrame
+			c.setStep(0, &match.Call{Signature: sig, Hash: hashOf(sig.Call)}, 0)
 		}
-		s.size = 1
-		*s.parcel() = parcel{total: endless, offset: sent[from], number: 1}
+		c.setStaged(1, endless, sent[from], 0, 1)
 		sent[from]++
-		l.write(s, k)
+		l.publish(c, k)
 	}
 	step := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 3}}}
 	for from := 1; from <= 2; from++ {
@@ -110,7 +109,7 @@ func TestAThreadThatHasLeftItsCoreMayComeBack(t *testing.T) {
 	var moves sync.WaitGroup
 	moves.Go(func() {
 		for range 20_000 {
-			leaveCore(core())
+			migrate(core())
 		}
 	})
 	moves.Go(func() {

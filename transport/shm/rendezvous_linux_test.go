@@ -10,18 +10,19 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// Rank 0 can read the memory of rank 1, and lends, but not the other way round.
-func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
+// Rank 0 can read the memory of rank 1, and so sends by rendezvous, but rank 1 cannot
+// read that of rank 0.
+func TestMoreMessagesGoByRendezvousThanAReceiverCanRequest(t *testing.T) {
 	ends := job(t, 2)
-	ends[0].crowded = false
-	ends[1].cfg.Apart = true
+	ends[0].wait.Oversubscribed = false
+	ends[1].cfg.NoCMA = true
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	each(t, ends, func(e *Endpoint) error {
 		step := transport.Step{Signature: sig}
-		into := make([][]byte, wantsMost+1)
+		into := make([][]byte, pullMax+1)
 		for i := range into {
-			data := bytes.Repeat([]byte{byte(i)}, lendMin)
+			data := bytes.Repeat([]byte{byte(i)}, rendezvousMin)
 			if e.Rank() == 0 {
 				step.Sends = append(step.Sends, transport.Send{To: []int{1}, Data: data})
 				continue
@@ -32,7 +33,7 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 		}
 		err := e.Exchange(ctx, step)
 		for i, p := range into {
-			if err == nil && e.Rank() == 1 && bytes.Count(p, []byte{byte(i)}) != lendMin {
+			if err == nil && e.Rank() == 1 && bytes.Count(p, []byte{byte(i)}) != rendezvousMin {
 				err = errors.New("another message arrived")
 			}
 		}
@@ -40,14 +41,14 @@ func TestMoreMessagesAreLentThanAReceiverCanAskFor(t *testing.T) {
 	})
 }
 
-// The second time, rank 2 cannot read the memory of rank 0, and asks for it.
-func TestWhatIsLentToSeveralReachesAllOfThem(t *testing.T) {
-	for _, apart := range []int{0, 2} { // 2 cannot read the memory of 0
+// The second time, rank 2 cannot read the memory of rank 0, and makes a pull request.
+func TestARendezvousWithSeveralRanksReachesAllOfThem(t *testing.T) {
+	for _, without := range []int{0, 2} { // 2 cannot read the memory of 0
 		ends := job(t, 4)
-		if apart > 0 {
-			ends[apart].cfg.Apart = true
+		if without > 0 {
+			ends[without].cfg.NoCMA = true
 		}
-		want := bytes.Repeat([]byte("several."), lendMany/4)
+		want := bytes.Repeat([]byte("several."), rendezvousManyMin/4)
 		each(t, ends, func(e *Endpoint) error {
 			step := transport.Step{Signature: sig}
 			if e.Rank() == 0 {
@@ -55,8 +56,8 @@ func TestWhatIsLentToSeveralReachesAllOfThem(t *testing.T) {
 				if err := e.Exchange(t.Context(), step); err != nil {
 					return err
 				}
-				if lent := e.lender.regions != [256]region{}; !lent {
-					return errors.New("nothing was lent")
+				if e.out.promoter.extents == [256]extent{} {
+					return errors.New("nothing went by rendezvous")
 				}
 				return nil
 			}
@@ -71,13 +72,13 @@ func TestWhatIsLentToSeveralReachesAllOfThem(t *testing.T) {
 	}
 }
 
-func TestARankThatIsJustJoiningIsNotOutOfReach(t *testing.T) {
+func TestTheMemoryOfARankThatIsJustJoiningIsTriedAgain(t *testing.T) {
 	ends := job(t, 2)
 	l := &ends[0].links[1]
-	word := l.seat.word.Swap(0) // as before New has written it
-	l.reaches()
-	l.seat.word.Store(word)
-	if !l.reaches() && !ends[0].denied {
+	value := l.state.cma.value.Swap(0) // as before New has written it
+	l.canReadPeer()
+	l.state.cma.value.Store(value)
+	if !l.canReadPeer() && !ends[0].denied {
 		t.Error("rank 0 never tries whether it can read the memory of rank 1")
 	}
 }

@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// Its message is in a box, and the receiver gone, when the sender looks.
-func TestAShortMessageThatWasTakenByARankThatHasGoneIsNotMourned(t *testing.T) {
-	for _, size := range []int{1, inlineMax + 1, quickMost} {
+// The message is in a staging buffer, and the receiver has gone, when the sender looks.
+func TestAShortMessageThatWasTakenByARankThatHasGoneIsDelivered(t *testing.T) {
+	for _, size := range []int{1, inlineMax + 1, fastMax} {
 		ends := job(t, 2)
 		e := ends[0]
 		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: make([]byte, size)}}}
-		e.lock()
-		if !e.sendQuickly(&step.Sends[0], label{sig.Context, sig.Sequence, e.register.hash(sig.Call)}) {
+		e.engine.Lock()
+		if !e.sendFast(&step.Sends[0], &match.Call{Signature: sig, Hash: e.calls.hash(sig.Call)}) {
 			t.Fatal("nothing was sent")
 		}
 		e.unlock()
@@ -24,20 +25,20 @@ func TestAShortMessageThatWasTakenByARankThatHasGoneIsNotMourned(t *testing.T) {
 		if err := ends[1].Close(); err != nil {
 			t.Fatal(err)
 		}
-		e.lock()
-		e.seePartings()
-		e.mourn(&step, quickMost)
-		if e.err != nil {
-			t.Errorf("%d bytes: %v", size, e.err)
+		e.engine.Lock()
+		e.checkPeers()
+		e.failUndelivered(&step, fastMax)
+		if err := e.engine.Err(); err != nil {
+			t.Errorf("%d bytes: %v", size, err)
 		}
 		e.unlock()
 	}
 }
 
-// A sender waits for room, for its receiver to be less than a window of frames
+// A sender waits for room, for its receiver to be less than pipelineDepth frames
 // behind, or to have taken all.
-func TestASenderThatSleepsIsToldOfShortMessagesThatAreTaken(t *testing.T) {
-	for _, behind := range []int{1, window, 16} {
+func TestASenderThatSleepsIsWokenWhenShortMessagesAreTaken(t *testing.T) {
+	for _, behind := range []int{1, pipelineDepth, 16} {
 		ends := job(t, 2)
 		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: []byte("x")}}}
 		for range behind {
@@ -45,12 +46,12 @@ func TestASenderThatSleepsIsToldOfShortMessagesThatAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ends[0].seat.status.Store(joined | forAcks)
+		ends[0].state.status.Store(joined | forRoom)
 		recv := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 0, Into: make([]byte, 1)}}}
 		if err := ends[1].Exchange(t.Context(), recv); err != nil {
 			t.Fatal(err)
 		}
-		if ends[0].seat.status.Load() != joined {
+		if ends[0].state.status.Load() != joined {
 			t.Errorf("%d frames behind: the sender sleeps on", behind)
 		}
 	}

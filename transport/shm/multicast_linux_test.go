@@ -14,19 +14,19 @@ func multicast(e *Endpoint, to []int, data string) error {
 	return e.Exchange(context.Background(), transport.Step{Signature: sig, Sends: []transport.Send{{To: to, Data: []byte(data)}}})
 }
 
-// The slot at which rank 4 looks for its next cast held one for others, and its
-// sender is about to write another there. The cast for rank 4 is in the next slot,
-// and the message that was sent after it is in the lane.
-func TestNoMessageOvertakesACastWhileAnotherIsWritten(t *testing.T) {
+// The cell in which rank 4 looks for its next multicast frame held one for other ranks,
+// and the sender is about to write another there. The frame for rank 4 is in the next
+// cell, and the message that was sent after it is in the ring.
+func TestNoMessageOvertakesAMulticastWhileAnotherIsWritten(t *testing.T) {
 	ends := job(t, 5)
 	for _, l := range ends[0].links[1:4] {
-		l.out.heard.Store(math.MaxUint64) // they take what they get at once
+		l.out.ring.multicasts.Store(math.MaxUint64) // they take every frame at once
 	}
-	casts := []string{"for others", "first"}
-	for range castDepth - len(casts) {
-		casts = append(casts, "for others")
+	messages := []string{"for others", "first"}
+	for range multicastDepth - len(messages) {
+		messages = append(messages, "for others")
 	}
-	for i, data := range casts {
+	for i, data := range messages {
 		to := []int{1, 2, 3}
 		if data == "first" {
 			to = []int{2, 3, 4}
@@ -40,8 +40,8 @@ func TestNoMessageOvertakesACastWhileAnotherIsWritten(t *testing.T) {
 			}
 		}
 	}
-	c := &ends[0].caster
-	retract(&castSlot(c.slots, c.tail).turn)
+	w := &ends[0].out.multicast
+	invalidate(&multicastCell(w.cells, w.written).sequence)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	into := make([]byte, len("first"))

@@ -37,15 +37,15 @@ func inHugePages(t *testing.T, p []byte) int {
 }
 
 func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
-	const size = 4 * regionLen
+	const size = 4 * extentLen
 	mapped, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(mapped)
 	at := int(uintptr(unsafe.Pointer(&mapped[0])))
-	data := mapped[roundUp(at, regionLen)-at:][:2*regionLen]
-	fill := func() { copy(data, bytes.Repeat([]byte("lent"), len(data)/4)) }
+	data := mapped[roundUp(at, extentLen)-at:][:2*extentLen]
+	fill := func() { copy(data, bytes.Repeat([]byte("sent"), len(data)/4)) }
 	if fill(); unix.Madvise(data, unix.MADV_COLLAPSE) != nil {
 		t.Skip("this kernel moves no memory to huge pages on request, or has none free")
 	}
@@ -75,7 +75,7 @@ func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
 
 // The kernel moves nothing of a mapping that is to have small pages.
 func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
-	mapped, err := unix.Mmap(-1, 0, 2*regionLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	mapped, err := unix.Mmap(-1, 0, 2*extentLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,19 +85,19 @@ func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
 	}
 	e := job(t, 2)[0]
 	at := int(uintptr(unsafe.Pointer(&mapped[0])))
-	data := mapped[roundUp(at, regionLen)-at:][:regionLen]
+	data := mapped[roundUp(at, extentLen)-at:][:extentLen]
 	copy(data, bytes.Repeat([]byte("sent"), len(data)/4))
 	tried := 0
-	for range 3 * sentFirst / regionLen {
-		e.lock()
-		e.lender.note(data)
-		if e.lender.due != nil {
+	for range 3 * sentFirst / extentLen {
+		e.engine.Lock()
+		e.out.promoter.note(data)
+		if e.out.promoter.due != nil {
 			tried++
-			e.lender.next = time.Time{}
-			e.lender.move(e)
+			e.out.promoter.next = time.Time{}
+			e.out.promoter.move(e)
 		}
 		e.unlock()
-		until(e, func() bool { return !e.lender.moving })
+		until(e, func() bool { return !e.out.promoter.moving })
 	}
 	if tried != 1 {
 		t.Errorf("it was tried %d times", tried)

@@ -1,0 +1,52 @@
+package match
+
+import "errors"
+
+// ErrWithdrawn says that a rendezvous message was withdrawn by its sender before
+// its contents arrived.
+var ErrWithdrawn = errors.New("the message was withdrawn")
+
+const (
+	// EagerMax is the longest tagged message that is sent eagerly, in bytes.
+	EagerMax = 64 << 10
+	// creditMax bounds the eager messages of one sender that are under way or
+	// unreceived, in bytes. A message beyond it is sent by rendezvous.
+	creditMax = 1 << 20
+	// MessageCost is what a message costs beside its contents, in bytes.
+	MessageCost = 64
+	// returnStep is how many credits are returned to a sender at a time.
+	returnStep = creditMax / 4
+)
+
+// Credits is the flow control of the eager tagged messages between one rank and
+// another. A message costs its length and MessageCost.
+type Credits struct {
+	used     int // by messages to the peer that it may not have received
+	consumed int // by messages of the peer that were received, and not yet returned
+}
+
+// Use reports whether the credits suffice for an eager message of some size, and
+// takes them if so.
+func (c *Credits) Use(size int) bool {
+	cost := size + MessageCost
+	if c.used+cost > creditMax {
+		return false
+	}
+	c.used += cost
+	return true
+}
+
+// Return gives credits back that the peer has returned.
+func (c *Credits) Return(cost int) { c.used -= min(c.used, cost) }
+
+// Refund gives back the credits of a message that is sent by rendezvous after all.
+func (c *Credits) Refund(size int) { c.Return(size + MessageCost) }
+
+// Consume notes that a message of the peer was received. It returns the credits to
+// return to the peer now, which mostly are none: they are returned in large steps.
+func (c *Credits) Consume(size int) (due int) {
+	if c.consumed += size + MessageCost; c.consumed >= returnStep {
+		due, c.consumed = c.consumed, 0
+	}
+	return due
+}

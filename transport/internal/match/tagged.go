@@ -1,0 +1,140 @@
+package match
+
+import (
+	"slices"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A Pattern is what a receive of a tagged message asks for.
+type Pattern struct {
+	From int // transport.Any for any rank
+	transport.Match
+}
+
+// Matches reports whether a message is one that the pattern asks for.
+func (p *Pattern) Matches(m *Tagged) bool {
+	return m.Context == p.Context &&
+		(p.From == transport.Any || m.From == p.From) &&
+		(p.Tag == transport.Any || m.Tag == p.Tag)
+}
+
+// A Tagged is a tagged message to this rank. An eager message is here with its
+// contents. A rendezvous message is announced: its sender keeps the contents until
+// they are received.
+type Tagged struct {
+	transport.MessageInfo
+	Context    uint32
+	Rendezvous bool
+	Number     uint32      // of a rendezvous message, among those of its sender
+	Data       []byte      // the contents; of a rendezvous message, where they go
+	Got        int         // bytes of Data that have arrived
+	Done       func(error) // of a rendezvous message: ends the wait of its receiver, or of this rank as its sender
+}
+
+// sparesMost is how many messages a queue keeps for their memory.
+const sparesMost = 8
+
+// A TaggedQueue holds the tagged messages to one rank that have not been received.
+type TaggedQueue struct {
+	messages []*Tagged // in the order of their arrival
+	pulling  []*Tagged // rendezvous messages whose contents are on their way
+	spare    []*Tagged // eager messages that were received, for their memory
+}
+
+// New returns an eager message of some size. Its contents are for the caller to
+// write.
+func (q *TaggedQueue) New(size int) *Tagged {
+	var m *Tagged
+	if n := len(q.spare); n > 0 {
+		m, q.spare = q.spare[n-1], q.spare[:n-1]
+		*m = Tagged{Data: m.Data}
+	} else {
+		m = new(Tagged)
+	}
+	if cap(m.Data) < size {
+		m.Data = make([]byte, size)
+	}
+	m.Data = m.Data[:size]
+	return m
+}
+
+// Add adds a message that has arrived or was announced.
+func (q *TaggedQueue) Add(m *Tagged) { q.messages = append(q.messages, m) }
+
+// Find returns the first message that matches, or nil.
+func (q *TaggedQueue) Find(p *Pattern) *Tagged {
+	for _, m := range q.messages {
+		if p.Matches(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Remove removes a message, and reports whether it was there.
+func (q *TaggedQueue) Remove(m *Tagged) bool {
+	i := slices.Index(q.messages, m)
+	if i < 0 {
+		return false
+	}
+	n := i + copy(q.messages[i:], q.messages[i+1:])
+	q.messages[n] = nil
+	q.messages = q.messages[:n]
+	return true
+}
+
+// Recycle keeps the memory of an eager message that was received.
+func (q *TaggedQueue) Recycle(m *Tagged) {
+	if len(q.spare) < sparesMost {
+		q.spare = append(q.spare, m)
+	}
+}
+
+// Pull notes that the contents of a rendezvous message are on their way, until
+// EndPull.
+func (q *TaggedQueue) Pull(m *Tagged) { q.pulling = append(q.pulling, m) }
+
+// EndPull notes that they have arrived, or will not.
+func (q *TaggedQueue) EndPull(m *Tagged) {
+	q.pulling = slices.DeleteFunc(q.pulling, func(other *Tagged) bool { return other == m })
+}
+
+// Pulled returns the message with a number from a rank whose contents are on their
+// way, or nil.
+func (q *TaggedQueue) Pulled(from int, number uint32) *Tagged {
+	for _, m := range q.pulling {
+		if m.From == from && m.Number == number {
+			return m
+		}
+	}
+	return nil
+}
+
+// Withdraw drops a rendezvous message that its sender has taken back, and ends the
+// wait for its contents with ErrWithdrawn.
+func (q *TaggedQueue) Withdraw(from int, number uint32) {
+	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool {
+		return m.Rendezvous && m.From == from && m.Number == number
+	})
+	if m := q.Pulled(from, number); m != nil {
+		m.Done(ErrWithdrawn)
+	}
+}
+
+// Lose drops the rendezvous messages of a rank that is gone.
+func (q *TaggedQueue) Lose(from int) {
+	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool { return m.Rendezvous && m.From == from })
+}
+
+// Release removes the eager messages of a context, and returns them.
+func (q *TaggedQueue) Release(context uint32) (released []*Tagged) {
+	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool {
+		if m.Context != context || m.Rendezvous {
+			return false
+		}
+		released = append(released, m)
+		return true
+	})
+	return released
+}

@@ -1,0 +1,346 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+// A Transport moves the bytes for an engine. Its methods are called with the
+// engine's lock held.
+type Transport interface {
+	// Drive makes progress for all operations until op is over. Its goroutine is
+	// the progress owner. Drive may release the lock while it waits.
+	Drive(op *Op)
+	// Interrupt wakes the progress owner, which sleeps in the kernel.
+	Interrupt()
+	// Settle looks again at links for which something has changed, before an
+	// operation begins to wait.
+	Settle()
+	// BeforeUnlock wakes the peers that must know what was done under the lock.
+	BeforeUnlock()
+	// Recheck has the next message of a peer looked at again: a receive from the
+	// peer is no longer held back.
+	Recheck(peer int)
+	// Terminate tells every peer why this endpoint's part in the job has ended, and
+	// drops everything that is in progress.
+	Terminate(why error)
+	// Left notes that an operation has left. It removes what there still is of a
+	// step that was not completed.
+	Left(op *Op)
+
+	// Poll takes what has arrived from a rank, or from any, without waiting. Waits
+	// says that Await comes next if that brings no match.
+	Poll(from int, waits bool)
+	// PeerError returns why no tagged message comes any more from a rank, or nil.
+	// From any, that is when one is lost or gave up, or all have left.
+	PeerError(from int) error
+	// Expect adds n to the number of operations that wait for tagged messages from
+	// a rank, or from any, or for the transfer of one.
+	Expect(from, n int)
+	// ReturnCredits returns credits to a peer.
+	ReturnCredits(peer, n int)
+	// SendCTS asks a peer for the contents of a rendezvous message.
+	SendCTS(peer int, number uint32)
+}
+
+// An Engine runs the operations of one endpoint. Its lock guards its other fields, and
+// the links of the endpoint.
+type Engine struct {
+	Rank, Size int
+	Entering   atomic.Int32 // goroutines that wait for the lock
+
+	transport Transport
+	mu        sync.Mutex
+	left      sync.Cond // an operation has left
+	closed    bool
+	err       error               // why this endpoint's part has ended
+	last      transport.Signature // the last call in the context of all ranks
+
+	ops     []*Op // in progress
+	spare   []*Op
+	owned   bool // an operation is the progress owner
+	asleep  bool // the owner sleeps in the kernel, without the lock
+	watches []watch
+
+	tagged     match.TaggedQueue
+	own        match.Credits // for messages of this rank to itself
+	background sync.WaitGroup
+}
+
+// ErrPanicked is the error of an endpoint whose step has panicked in a Combine.
+var ErrPanicked = errors.New("a Combine panicked")
+
+var errTwoSteps = errors.New("two steps of one context at a time")
+
+// Init makes the engine ready for the transport that embeds it.
+func (e *Engine) Init(t Transport, rank, size int) {
+	e.transport, e.Rank, e.Size = t, rank, size
+	e.left.L = &e.mu
+}
+
+// Lock takes the lock. A progress owner that spins sees that somebody wants it.
+func (e *Engine) Lock() {
+	if e.mu.TryLock() {
+		return
+	}
+	e.Entering.Add(1)
+	e.mu.Lock()
+	e.Entering.Add(-1)
+}
+
+// Unlock releases the lock.
+func (e *Engine) Unlock() {
+	e.transport.BeforeUnlock()
+	e.mu.Unlock()
+}
+
+// Err returns why this endpoint's part in the job has ended, or nil.
+func (e *Engine) Err() error {
+	if e.closed {
+		return transport.ErrClosed
+	}
+	return e.err
+}
+
+// Failed reports whether this endpoint's part in the job has ended.
+func (e *Engine) Failed() bool { return e.err != nil }
+
+// Closed reports whether Close was called.
+func (e *Engine) Closed() bool { return e.closed }
+
+// LastCall returns the last call in the context of all ranks.
+func (e *Engine) LastCall() transport.Signature { return e.last }
+
+// Ops returns the operations in progress.
+func (e *Engine) Ops() []*Op { return e.ops }
+
+// Admit checks a step before anything of it is started. An error ends the
+// endpoint's part in the job.
+func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
+	if e.closed {
+		return transport.ErrClosed
+	}
+	if e.err == nil {
+		if err := e.validate(ctx, step); err != nil {
+			e.Fail(err)
+		}
+	}
+	if e.err == nil && step.Signature.Context == 0 {
+		e.last = step.Signature
+	}
+	return e.err
+}
+
+func (e *Engine) validate(ctx context.Context, step *transport.Step) error {
+	if ctx.Err() != nil {
+		return transport.Cause(ctx)
+	}
+	if len(e.ops) > 0 && e.StepIn(step.Signature.Context) != nil {
+		return errTwoSteps
+	}
+	for i := range step.Sends {
+		for _, to := range step.Sends[i].To {
+			if !e.IsPeer(to) {
+				return e.rankError(to)
+			}
+		}
+	}
+	for i := range step.Recvs {
+		if from := step.Recvs[i].From; !e.IsPeer(from) {
+			return e.rankError(from)
+		}
+	}
+	return nil
+}
+
+// IsPeer reports whether there is a rank of that number beside this one.
+func (e *Engine) IsPeer(rank int) bool { return 0 <= rank && rank < e.Size && rank != e.Rank }
+
+func (e *Engine) rankError(rank int) error {
+	return &transport.RankError{Peer: rank, Rank: e.Rank, Size: e.Size}
+}
+
+// StepIn implements [match.Steps].
+func (e *Engine) StepIn(context uint32) *match.Step {
+	for _, o := range e.ops {
+		if !o.over && o.kind == stepOp && o.Context == context {
+			return &o.Step
+		}
+	}
+	return nil
+}
+
+// Steps calls f for the steps in progress, as long as none of them fails the
+// endpoint.
+func (e *Engine) Steps(f func(o *Op)) {
+	for _, o := range e.ops {
+		if e.err == nil && !o.over && o.kind == stepOp {
+			f(o)
+		}
+	}
+}
+
+// Fail ends this endpoint's part in the job: every peer is told why, and every
+// operation in progress returns err.
+func (e *Engine) Fail(err error) {
+	if e.err != nil {
+		return
+	}
+	e.err = err
+	e.transport.Terminate(err)
+	for _, o := range e.ops {
+		o.Finish(err)
+	}
+	e.Interrupt()
+}
+
+// FailMismatch fails the endpoint because a peer is in another call than a step of
+// this rank.
+func (e *Engine) FailMismatch(s *match.Step, peer int, theirs transport.Signature) {
+	e.Fail(&transport.MismatchError{Rank: e.Rank, Peer: peer, Mine: s.Signature, Theirs: theirs})
+}
+
+// FailSize fails the endpoint because a message is not as long as its receive.
+func (e *Engine) FailSize(r *match.Recv, size int) {
+	e.Fail(&transport.SizeError{Peer: r.From, Got: size, Want: len(r.Into)})
+}
+
+// Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns
+// when every operation has left.
+func (e *Engine) Close(flush func()) {
+	e.closed = true
+	e.Fail(transport.ErrClosed)
+	if flush != nil {
+		flush()
+	}
+	for len(e.ops) > 0 {
+		e.left.Wait()
+	}
+	for _, w := range e.watches {
+		w.stop()
+	}
+	e.watches = nil
+}
+
+// Go runs f in a goroutine of the endpoint, with the lock held.
+func (e *Engine) Go(f func()) {
+	e.background.Go(func() {
+		e.Lock()
+		defer e.Unlock()
+		f()
+	})
+}
+
+// GoUnlocked runs f in a goroutine of the endpoint, without the lock.
+func (e *Engine) GoUnlocked(f func()) { e.background.Go(f) }
+
+// WaitBackground returns when the goroutines of the endpoint have ended. The lock
+// is not held.
+func (e *Engine) WaitBackground() { e.background.Wait() }
+
+// Interrupt wakes the progress owner if it sleeps in the kernel.
+func (e *Engine) Interrupt() {
+	if e.asleep {
+		e.asleep = false
+		e.transport.Interrupt()
+	}
+}
+
+// Asleep reports whether the progress owner sleeps in the kernel.
+func (e *Engine) Asleep() bool { return e.asleep }
+
+// EnterSleep releases the lock for the progress owner, which goes to sleep in the
+// kernel. ExitSleep takes it back.
+func (e *Engine) EnterSleep() {
+	e.asleep = true
+	e.Unlock()
+}
+
+// ExitSleep takes the lock back after EnterSleep.
+func (e *Engine) ExitSleep() {
+	e.Lock()
+	e.asleep = false
+}
+
+// A watch is a context whose end is noticed while an operation uses it. It stays
+// for the next operation, which mostly has the same context.
+type watch struct {
+	done <-chan struct{}
+	stop func() bool
+}
+
+const watchesMax = 8
+
+// Watch has the end of the operation's context noticed while its goroutine sleeps.
+func (e *Engine) Watch(o *Op) {
+	if o.done == nil {
+		return
+	}
+	for i := range e.watches {
+		if e.watches[i].done == o.done {
+			return
+		}
+	}
+	if len(e.watches) >= watchesMax {
+		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool {
+			unused := !e.uses(w.done)
+			if unused {
+				w.stop()
+			}
+			return unused
+		})
+	}
+	ctx, done := o.ctx, o.done
+	stop := context.AfterFunc(ctx, func() {
+		e.Lock()
+		defer e.Unlock()
+		e.watches = slices.DeleteFunc(e.watches, func(w watch) bool { return w.done == done })
+		e.expire(ctx, done)
+	})
+	e.watches = append(e.watches, watch{done, stop})
+}
+
+// uses reports whether an operation in progress has the context with this Done
+// channel.
+func (e *Engine) uses(done <-chan struct{}) bool {
+	return slices.ContainsFunc(e.ops, func(o *Op) bool { return !o.over && o.done == done })
+}
+
+// CheckContext ends the operations that use the context of o, if it has ended.
+func (e *Engine) CheckContext(o *Op) {
+	select {
+	case <-o.done:
+		e.expire(o.ctx, o.done)
+	default:
+	}
+}
+
+// expire ends the operations whose context has this Done channel. A step takes the
+// endpoint with it; so does a tagged message whose transfer has begun.
+func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
+	for _, o := range e.ops {
+		switch {
+		case o.over || o.done != done:
+		case o.kind != stepOp && !o.committed:
+			o.Finish(transport.Cause(ctx))
+		default:
+			e.Fail(transport.Cause(ctx))
+			return
+		}
+	}
+}
+
+// leftReason is the reason that a rank gives when it leaves.
+func (e *Engine) leftReason() string {
+	if e.last.Call == "" {
+		return ""
+	}
+	return fmt.Sprintf("its last call was call %d, %q", e.last.Sequence, e.last.Call)
+}

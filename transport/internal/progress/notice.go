@@ -1,0 +1,71 @@
+package progress
+
+import (
+	"errors"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A Notice is a termination notice: what a rank tells its peers when its part in the
+// job ends.
+type Notice struct {
+	Left     bool                     // it closed its endpoint; otherwise it gave up
+	Reason   string                   // may be empty
+	Mismatch *transport.MismatchError // it gave up because a peer was in another call; may be nil
+}
+
+// Notice returns the termination notice of this endpoint, whose part has ended.
+func (e *Engine) Notice() (n Notice) {
+	if e.err == transport.ErrClosed {
+		return Notice{Left: true, Reason: e.leftReason()}
+	}
+	errors.As(e.err, &n.Mismatch)
+	n.Reason = e.err.Error()
+	return n
+}
+
+// PeerError returns what the termination notice of a peer means to this rank.
+func (n *Notice) PeerError(rank, peer int) error {
+	switch m := n.Mismatch; {
+	case m != nil && m.Peer == rank:
+		return &transport.MismatchError{Rank: rank, Peer: peer, Mine: m.Theirs, Theirs: m.Mine}
+	case n.Left:
+		return &transport.PeerError{Peer: peer, Err: transport.ErrLeft, Reason: n.Reason}
+	}
+	return &transport.PeerError{Peer: peer, Err: transport.ErrAborted, Reason: n.Reason}
+}
+
+// HearMismatch fails the endpoint if err, the error of a peer that has gone, says
+// that the peer was in another call than a step in progress here.
+func (e *Engine) HearMismatch(err error) {
+	var m *transport.MismatchError
+	if !errors.As(err, &m) {
+		return
+	}
+	if s := e.StepIn(m.Mine.Context); s != nil && s.Signature == m.Mine {
+		e.Fail(m)
+	}
+}
+
+// Unreceived is the error of a rank that leaves without having received a message.
+func (e *Engine) Unreceived(peer int, theirs transport.Signature) error {
+	return &transport.UnreceivedError{Rank: e.Rank, Peer: peer, Mine: e.last, Theirs: theirs}
+}
+
+// AllGone returns why no tagged message comes any more from any rank, or nil: a peer
+// is lost or gave up, or all have left. GoneErr returns why a peer has gone, or nil.
+func (e *Engine) AllGone(goneErr func(peer int) error) error {
+	stays := e.Size == 1
+	for i := 1; i < e.Size; i++ {
+		switch err := goneErr((e.Rank + i) % e.Size); {
+		case err == nil:
+			stays = true
+		case !errors.Is(err, transport.ErrLeft):
+			return err
+		}
+	}
+	if stays {
+		return nil
+	}
+	return &transport.PeerError{Peer: (e.Rank + 1) % e.Size, Err: transport.ErrLeft, Reason: "so have all others"}
+}

@@ -1,0 +1,246 @@
+package progress
+
+import (
+	"context"
+	"slices"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+// A kind says what an operation waits for.
+type kind uint8
+
+const (
+	stepOp     kind = iota // until every message of a step is complete
+	receiveOp              // for a tagged message that matches a pattern
+	transferOp             // for the transfer of a rendezvous message, either way
+	linkOp                 // for the link to a peer to come up
+	flushOp                // until everything that was queued is written
+)
+
+// An Op is an operation in progress: an Exchange, or a wait of the tagged-message
+// protocol.
+type Op struct {
+	match.Step // of an Exchange
+
+	engine  *Engine
+	kind    kind
+	pending int // messages that are not complete
+	over    bool
+	err     error
+
+	ctx  context.Context
+	done <-chan struct{} // ctx.Done()
+
+	owner    bool          // this operation's goroutine is the progress owner
+	sleeping bool          // its goroutine waits for wake
+	wake     chan struct{} // a token: the operation is over, or is to own progress
+
+	peer      int // the peer whose end concerns it; transport.Any: every one; noPeer: none
+	pattern   match.Pattern
+	committed bool // a transfer has begun: the operation cannot be cancelled alone
+}
+
+const noPeer = -2
+
+// Begin begins an operation.
+func (e *Engine) Begin(ctx context.Context) *Op { return e.begin(ctx, stepOp, noPeer) }
+
+func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
+	var o *Op
+	if n := len(e.spare); n > 0 {
+		o, e.spare = e.spare[n-1], e.spare[:n-1]
+	} else {
+		o = &Op{engine: e, wake: make(chan struct{}, 1)}
+	}
+	o.kind, o.peer = k, peer
+	o.ctx, o.done = ctx, ctx.Done()
+	e.ops = append(e.ops, o)
+	return o
+}
+
+// Await returns when the operation is over.
+func (o *Op) Await() error {
+	e := o.engine
+	e.transport.Settle()
+	for !o.over {
+		if !e.owned {
+			e.owned, o.owner = true, true
+			e.transport.Drive(o)
+			e.owned, o.owner = false, false
+			break
+		}
+		e.Watch(o)
+		if o.over {
+			break
+		}
+		o.sleeping = true
+		e.Interrupt() // the owner is to see what this operation waits for
+		e.Unlock()
+		<-o.wake
+		e.Lock()
+		o.sleeping = false
+	}
+	return o.err
+}
+
+// Over reports whether the operation is over.
+func (o *Op) Over() bool { return o.over }
+
+// IsStep reports whether the operation is an Exchange.
+func (o *Op) IsStep() bool { return o.kind == stepOp }
+
+// Pending returns the number of messages of the step that are not complete.
+func (o *Op) Pending() int { return o.pending }
+
+// Add notes that n more messages of the step are to be completed.
+func (o *Op) Add(n int) { o.pending += n }
+
+// Complete implements [match.Owner].
+func (o *Op) Complete(n int) {
+	if o.pending -= n; o.pending == 0 {
+		o.Finish(nil)
+	}
+}
+
+// Unblock implements [match.Owner].
+func (o *Op) Unblock(peer int) { o.engine.transport.Recheck(peer) }
+
+// Finish ends the operation.
+func (o *Op) Finish(err error) {
+	if o.over {
+		return
+	}
+	o.over, o.err = true, err
+	if o.owner {
+		o.engine.Interrupt()
+	}
+	o.wakeUp()
+}
+
+// wakeUp wakes the operation's goroutine if it sleeps.
+func (o *Op) wakeUp() {
+	if o.sleeping {
+		select {
+		case o.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Leave ends the use of an operation and of the caller's memory, and hands the
+// progress to another operation that waits. It is deferred: an operation that is not
+// over then has panicked.
+func (e *Engine) Leave(o *Op) {
+	if !o.over {
+		e.Fail(ErrPanicked)
+	}
+	if o.owner {
+		e.owned = false
+	}
+	n := len(e.ops) - 1
+	if i := slices.Index(e.ops, o); i < n {
+		e.ops[i] = e.ops[n]
+	}
+	e.ops[n] = nil
+	e.ops = e.ops[:n]
+	e.transport.Left(o)
+	o.reset()
+	e.spare = append(e.spare, o)
+	if !e.owned {
+		for _, next := range e.ops {
+			if !next.over {
+				next.wakeUp()
+				break
+			}
+		}
+	}
+	if e.closed {
+		e.left.Broadcast()
+	}
+}
+
+// reset makes the operation ready for its next use.
+func (o *Op) reset() {
+	select {
+	case <-o.wake:
+	default:
+	}
+	o.Step.Reset()
+	o.kind, o.pending, o.over, o.err = stepOp, 0, false, nil
+	o.ctx, o.done = nil, nil
+	o.owner, o.sleeping = false, false
+	o.peer, o.pattern, o.committed = 0, match.Pattern{}, false
+}
+
+// run begins an operation that is no step, calls start, and waits until it is over.
+func (e *Engine) run(ctx context.Context, k kind, peer int, start func(o *Op)) error {
+	o := e.begin(ctx, k, peer)
+	defer e.Leave(o)
+	if start != nil {
+		start(o)
+	}
+	return o.Await()
+}
+
+// AwaitLink returns when LinkUp or PeerGone is called for a peer.
+func (e *Engine) AwaitLink(ctx context.Context, peer int) error {
+	return e.run(ctx, linkOp, peer, nil)
+}
+
+// LinkUp wakes the operations that wait for the link to a peer to come up.
+func (e *Engine) LinkUp(peer int) {
+	for _, o := range e.ops {
+		if o.kind == linkOp && o.peer == peer {
+			o.Finish(nil)
+		}
+	}
+}
+
+// AwaitFlush returns when Flushed is called, or ctx ends.
+func (e *Engine) AwaitFlush(ctx context.Context) error { return e.run(ctx, flushOp, noPeer, nil) }
+
+// Flushing reports whether an operation waits for Flushed.
+func (e *Engine) Flushing() bool {
+	return slices.ContainsFunc(e.ops, func(o *Op) bool { return o.kind == flushOp && !o.over })
+}
+
+// Flushed notes that everything that was queued is written.
+func (e *Engine) Flushed() {
+	for _, o := range e.ops {
+		if o.kind == flushOp {
+			o.Finish(nil)
+		}
+	}
+}
+
+// PeerGone ends the operations that wait for a peer that has gone: its rendezvous
+// messages are lost, and no message to it is received any more.
+func (e *Engine) PeerGone(peer int, why error) {
+	e.tagged.Lose(peer)
+	for _, o := range e.ops {
+		switch {
+		case o.kind == stepOp || o.kind == flushOp:
+		case o.peer != peer && o.peer != transport.Any:
+		case o.kind == transferOp:
+			o.Finish(why)
+		default:
+			o.Finish(nil) // its goroutine looks what has become of the peer
+		}
+	}
+}
+
+// StartFlusher starts an operation that waits for Flushed, in a goroutine of the
+// endpoint, unless there is one: what was queued is written also while no goroutine of
+// the program waits.
+func (e *Engine) StartFlusher() {
+	if e.Flushing() {
+		return
+	}
+	o := e.begin(context.Background(), flushOp, noPeer)
+	e.Go(func() {
+		defer e.Leave(o)
+		o.Await()
+	})
+}

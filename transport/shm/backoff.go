@@ -1,0 +1,124 @@
+package shm
+
+import (
+	"time"
+
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+const (
+	// A rank that waits spins if it has a core of its own, for longer than a message
+	// takes. Then it yields between polls, so that other processes have the core, until
+	// yieldTime. Then it sleeps. Where ranks are oversubscribed, the rank that it waits
+	// for may be waiting for this one's core. The limits are in polls of one ring.
+	spinLimit               = 3000
+	spinLimitOversubscribed = 20
+	yieldTime               = 300 * time.Microsecond
+
+	// If the message arrives within the first yields, the peer shares this rank's core,
+	// whatever other cores there are: the rank uses the oversubscribed spin limit for
+	// the next shortWaits waits.
+	firstYields = 3
+	shortWaits  = 200
+
+	// yieldsPerMigration is after how many yields an oversubscribed rank looks with how
+	// many it shares its core.
+	yieldsPerMigration = 100
+	// migrationInterval is how soon a rank that has moved to another core may do so
+	// again.
+	migrationInterval = 20 * time.Millisecond
+)
+
+// A waitPolicy says how this rank waits.
+type waitPolicy struct {
+	progress.Processors
+	stallTimeout time.Duration
+	shortWaits   int // waits to come that use the oversubscribed spin limit
+	yields       int // so far
+	migrated     time.Time
+}
+
+// A backoff is one wait of the progress owner, from one thing that moves to the next.
+type backoff struct {
+	polls     int  // of rings
+	limit     int  // of polls, before the rank yields
+	dedicated bool // the limit is that of a rank with a core of its own
+	yields    int
+	since     time.Time // when the rank first looked at the clock, after some yields
+	slept     bool      // and nothing has moved since
+	nextCheck time.Time // when to check for stalls
+}
+
+func (p *waitPolicy) begin() backoff {
+	if p.Oversubscribed || p.shortWaits > 0 {
+		p.shortWaits--
+		return backoff{limit: spinLimitOversubscribed}
+	}
+	return backoff{limit: spinLimit, dedicated: true}
+}
+
+// moved begins the wait anew, since something has moved. It reports whether that came
+// within the first yields of a rank that should have a core of its own.
+func (b *backoff) moved() (sharesCore bool) {
+	if b.dedicated && 0 < b.yields && b.yields <= firstYields {
+		b.limit, b.dedicated = spinLimitOversubscribed, false
+		sharesCore = true
+	}
+	b.polls, b.yields, b.since, b.slept = 0, 0, time.Time{}, false
+	return sharesCore
+}
+
+// mayYield reports whether to yield once more.
+func (b *backoff) mayYield(spins bool) bool {
+	if b.yields++; b.yields > 1 && !spins {
+		return false // the goroutines that wait for this thread have had it
+	}
+	if b.yields%yieldsPerCheck != 0 {
+		return true
+	}
+	now := time.Now()
+	if b.since.IsZero() {
+		b.since = now
+	}
+	return now.Sub(b.since) < yieldTime
+}
+
+// shareCore notes that a peer shares this rank's core.
+func (p *waitPolicy) shareCore(e *Endpoint) {
+	p.shortWaits = shortWaits
+	p.migrate(e)
+}
+
+// yielded notes that the rank has yielded.
+func (p *waitPolicy) yielded(e *Endpoint) {
+	if p.yields++; p.Oversubscribed && p.yields%yieldsPerMigration == 0 {
+		p.migrate(e)
+	}
+}
+
+// migrate moves this rank to another core if more ranks share its own than need to.
+// On a busy machine the scheduler may leave them together for long, since they
+// alternate so well.
+func (p *waitPolicy) migrate(e *Endpoint) {
+	cpu := core()
+	if cpu < 0 {
+		return
+	}
+	here := int32(cpu) + 1
+	e.state.core.Store(here)
+	now := time.Now()
+	if now.Sub(p.migrated) < migrationInterval {
+		return
+	}
+	before := 0
+	for i := range e.links[:e.cfg.Rank] {
+		if e.links[i].state.core.Load() == here {
+			before++
+		}
+	}
+	if before >= p.RanksPerCore {
+		p.migrated = now
+		migrate(cpu)
+		e.state.core.Store(0)
+	}
+}

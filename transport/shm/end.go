@@ -1,0 +1,116 @@
+package shm
+
+import (
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// writeTermination writes this rank's termination record, and publishes it.
+func (e *Endpoint) writeTermination() {
+	n := e.engine.Notice()
+	r := &e.state.termination
+	stage, text := aborted, n.Reason
+	r.mismatched = -1
+	if m := n.Mismatch; m != nil && len(m.Mine.Call)+len(m.Theirs.Call)+len(text) <= terminationMax {
+		r.mismatched, r.context = int32(m.Peer), m.Mine.Context
+		r.mine, r.theirs = m.Mine.Sequence, m.Theirs.Sequence
+		r.mineEnd = uint32(len(m.Mine.Call))
+		r.theirsEnd = r.mineEnd + uint32(len(m.Theirs.Call))
+		text = m.Mine.Call + m.Theirs.Call + text
+	}
+	if n.Left {
+		stage = left
+	}
+	r.size = uint32(copy(r.text[:], text))
+	e.state.terminate(stage)
+}
+
+// readTermination reads the peer's termination record, and ends the link.
+func (l *link) readTermination() {
+	r := &l.state.termination
+	rank := l.e.cfg.Rank
+	text := string(r.text[:min(r.size, terminationMax)])
+	n := progress.Notice{Left: l.state.stage() == left, Reason: text}
+	if r.mismatched >= 0 && r.mineEnd <= r.theirsEnd && int(r.theirsEnd) <= len(text) && !n.Left {
+		n.Reason = text[r.theirsEnd:]
+		n.Mismatch = &transport.MismatchError{
+			Rank: l.peer, Peer: int(r.mismatched),
+			Mine:   transport.Signature{Context: r.context, Sequence: r.mine, Call: text[:r.mineEnd]},
+			Theirs: transport.Signature{Context: r.context, Sequence: r.theirs, Call: text[r.mineEnd:r.theirsEnd]},
+		}
+	}
+	err := n.PeerError(rank, l.peer)
+	l.e.engine.HearMismatch(err)
+	l.end(err)
+}
+
+// checkTermination ends the link if the peer has terminated.
+func (l *link) checkTermination() {
+	if l.err == nil && !l.e.engine.Failed() && l.state.stage() >= left {
+		l.readTermination()
+	}
+}
+
+// checkPeers does that for all peers.
+func (e *Endpoint) checkPeers() {
+	e.polls.terminated = false
+	for i := range e.links {
+		if i != e.cfg.Rank {
+			e.links[i].checkTermination()
+		}
+	}
+}
+
+// checkPeer takes what the peer has sent, up to a message that is not expected, and
+// ends the link if the peer has terminated.
+func (l *link) checkPeer() {
+	l.checkTermination()
+	l.poll()
+}
+
+// lose ends the link because the launcher says that the peer is lost.
+func (l *link) lose(reason string) {
+	if l.state.stage() >= left {
+		l.checkTermination() // it had published a reason
+		return
+	}
+	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})
+}
+
+// end notes that the peer has gone, and why. What it has sent is still there.
+func (l *link) end(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	l.e.polls.moved = true
+	l.dropTagged()
+	l.failWaiters()
+}
+
+// failWaiters fails the endpoint if a step waits for a peer that has gone: for a
+// message that was not sent, or for the receiver of one.
+func (l *link) failWaiters() {
+	if l.err == nil || l.e.engine.Failed() {
+		return
+	}
+	l.poll() // what the peer has sent was there before it terminated
+	l.e.engine.Steps(func(o *progress.Op) {
+		if l.neededBy(o) {
+			l.e.engine.Fail(l.err)
+		}
+	})
+}
+
+// failUndelivered fails the endpoint if the step sends a message to a rank that has
+// gone without having taken it. Messages of up to so many bytes have been written.
+func (e *Endpoint) failUndelivered(step *transport.Step, written int) {
+	for i := range step.Sends {
+		for _, to := range step.Sends[i].To {
+			if l := &e.links[to]; l.err != nil && !(l.out.drained() && len(step.Sends[i].Data) <= written) {
+				l.poll() // a mismatch says more than the loss of the peer
+				e.engine.Fail(l.err)
+			}
+		}
+	}
+}

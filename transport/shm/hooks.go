@@ -1,0 +1,96 @@
+package shm
+
+import (
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// hooks is the endpoint as its engine sees it.
+type hooks Endpoint
+
+var _ progress.Transport = (*hooks)(nil)
+
+func (h *hooks) Drive(o *progress.Op) { (*Endpoint)(h).drive(o) }
+func (h *hooks) Interrupt()           { h.state.wake() }
+func (h *hooks) Settle()              {}
+func (h *hooks) BeforeUnlock()        { (*Endpoint)(h).wakePeers() }
+
+func (h *hooks) Recheck(peer int) {
+	h.links[peer].in.blocked = false
+	h.polls.moved = true
+}
+
+func (h *hooks) Terminate(error) {
+	e := (*Endpoint)(h)
+	e.writeTermination()
+	for i := range e.links {
+		l := &e.links[i]
+		l.in.queue.CancelAll()
+		l.in.transfers = nil
+		if i != e.cfg.Rank {
+			l.state.wakeFrom(l.state.status.Load())
+		}
+	}
+	e.polls.moved = true
+}
+
+func (h *hooks) Left(o *progress.Op) {
+	e := (*Endpoint)(h)
+	if o.Pending() > 0 {
+		for i := range e.links {
+			e.links[i].in.cancel(&o.Step)
+		}
+		e.out.cancel(o)
+	}
+	if len(e.engine.Ops()) == 0 {
+		e.polls.clear()
+	}
+	if e.out.promoter.due != nil {
+		e.out.promoter.move(e)
+	}
+}
+
+func (h *hooks) Poll(from int, _ bool) {
+	h.Expect(from, 1)
+	for i := range h.links {
+		if i != h.cfg.Rank && (from == transport.Any || from == i) {
+			h.links[i].checkPeer()
+		}
+	}
+	h.Expect(from, -1)
+}
+
+func (h *hooks) PeerError(from int) error {
+	if from != transport.Any {
+		return h.links[from].err
+	}
+	return h.engine.AllGone(func(peer int) error { return h.links[peer].err })
+}
+
+// Expect has what the links hold back looked at again.
+func (h *hooks) Expect(from, n int) {
+	switch {
+	case from == h.cfg.Rank || h.engine.Closed():
+	case from >= 0:
+		l := &h.links[from]
+		l.tagged.Waiters += n
+		l.in.blocked = false
+		h.polls.add(l)
+	default:
+		h.polls.anySource += n
+		for i := range h.links {
+			h.links[i].in.blocked = false
+		}
+	}
+}
+
+func (h *hooks) ReturnCredits(peer, size int) {
+	l := &h.links[peer]
+	if due := l.tagged.Credits.Consume(size); due > 0 {
+		l.control(controlFrame{kind: creditFrame, credits: due})
+	}
+}
+
+func (h *hooks) SendCTS(peer int, number uint32) {
+	h.links[peer].control(controlFrame{kind: ctsFrame, number: number})
+}

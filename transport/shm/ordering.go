@@ -1,0 +1,215 @@
+package shm
+
+import (
+	"runtime"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// This file has every access to shared memory that depends on ordering. There is no
+// lock: each word has one writer, but for a rank's status word. Loads and stores are
+// those of sync/atomic, which are sequentially consistent, except for storeRelease
+// and invalidate (ordering_amd64.go, ordering_other.go), which are weaker. The
+// protocols:
+//
+//  1. Rings. The sender fills the cell, then publishes its sequence word (release).
+//     The receiver loads the sequence word (acquire), then reads the cell, and the
+//     staging buffer that it names. Then it stores its count of taken cells
+//     (release). The sender loads that count (acquire) before it fills the cell or
+//     the buffer again. So neither reads what the other writes.
+//
+//  2. Multicast cells. The sender invalidates the sequence word, fills the cell, and
+//     publishes the word. It waits for the ranks that the frame was for before it
+//     fills the cell again, but not for other ranks, which look at the cell too.
+//     These read the readers and the number between two loads of the sequence word,
+//     and use them if both loads agree. Both words are written by storeRelease64,
+//     which stays behind the invalidation, and read atomically.
+//
+//  3. Sleeping. A rank that goes to sleep stores in its status word what it sleeps
+//     for, then looks at everything once more, then sleeps on its futex word. A peer
+//     stores what it has to tell, then loads the status word. Both are
+//     sequentially consistent: of a store and the load of the other side's word that
+//     follows it, at least one sees the other. A release followed by a load is not
+//     enough for that. So the peer executes a full fence between the two
+//     (Endpoint.wakePeers), or its store is an atomic one (takeInline).
+//
+//  4. Records. The stall record of a rank is a sequence lock: its version is odd
+//     while it is written. The termination record is written before the status says
+//     that the rank has left, and never again.
+
+// publish makes the frame in a cell visible. Number is that of the frame.
+func (c *cell) publish(number uint32, k frameKind) {
+	storeRelease(&c.sequence, number<<8|uint32(k))
+}
+
+// holds reports whether the frame with a number is in the cell, and of what kind it
+// is.
+func (c *cell) holds(number uint32) (frameKind, bool) {
+	w := c.sequence.Load()
+	return frameKind(w), w>>8 == number&(1<<24-1) && w&0xff != 0
+}
+
+// A ring is a queue of frames from one rank to another. This line, which the
+// receiver writes and the sender reads, is followed by the cells, where it is the
+// other way round.
+type ring struct {
+	taken      atomic.Uint32 // frames that were taken out of their cells
+	pulls      atomic.Uint32 // pull requests made: see requestPull
+	pull       [pullMax]atomic.Uint32
+	multicasts atomic.Uint64 // multicast frames of the sender that were taken
+}
+
+var _ [lineLen]byte = [unsafe.Sizeof(ring{})]byte{}
+
+// pullMax is how many pull requests of a receiver may be open.
+const pullMax = 12
+
+// cell returns one of a ring's cells.
+func (r *ring) cell(i uint32) *cell {
+	return (*cell)(unsafe.Add(unsafe.Pointer(r), lineLen*(1+uintptr(i))))
+}
+
+// release tells the sender that the receiver has taken so many frames.
+func (r *ring) release(taken uint32) { storeRelease(&r.taken, taken) }
+
+// releaseFenced does the same, and is visible before anything is loaded afterwards.
+func (r *ring) releaseFenced(taken uint32) { r.taken.Store(taken) }
+
+// releaseMulticast tells the sender that the receiver has taken so many multicast
+// frames, or passed them over.
+func (r *ring) releaseMulticast(taken uint64) { r.multicasts.Store(taken) }
+
+// requestPull asks the sender to bring the rest of a rendezvous message in staging
+// buffers, because the receiver cannot read the sender's memory. Frame is the number
+// of the frame that announced it, and request that of the request.
+func (r *ring) requestPull(request, frame uint32) {
+	r.pull[request%pullMax].Store(frame)
+	r.pulls.Store(request + 1)
+}
+
+// A multicastWriter writes the multicast cells of a rank.
+type multicastWriter struct {
+	cells   unsafe.Pointer // nil where there are none
+	written uint64         // frames
+	readers [multicastDepth]uint64
+}
+
+func multicastCell(cells unsafe.Pointer, number uint64) *cell {
+	return (*cell)(unsafe.Add(cells, number%multicastDepth*lineLen))
+}
+
+// begin takes the oldest cell back. Its readers have taken it.
+func (w *multicastWriter) begin() *cell {
+	c := multicastCell(w.cells, w.written)
+	invalidate(&c.sequence)
+	return c
+}
+
+// publish makes the frame in a cell visible to its readers.
+func (w *multicastWriter) publish(c *cell, readers uint64) {
+	w.readers[w.written%multicastDepth] = readers
+	w.written++
+	p := c.multicast()
+	storeRelease64(&p.readers, readers)
+	storeRelease64(&p.number, w.written)
+	c.publish(uint32(w.written), multicastFrame)
+}
+
+// readMulticast returns the number and the readers of the frame in a multicast cell.
+// It returns no number if there is no frame.
+func readMulticast(c *cell) (number, readers uint64) {
+	for {
+		w := c.sequence.Load()
+		if w == 0 {
+			return 0, 0
+		}
+		p := c.multicast()
+		number, readers = p.number.Load(), p.readers.Load()
+		if c.sequence.Load() == w {
+			return number, readers
+		}
+	}
+}
+
+// A rank's status word. Its lowest byte is how far the rank has come. While the rank
+// sleeps, the rest says what for, so that a peer that brings something else lets it
+// sleep.
+const (
+	absent    uint64 = iota
+	joined           // it has opened its endpoint
+	left             // it has closed its endpoint
+	aborted          // it gave up
+	stageMask        = 0xff
+
+	forRoom   uint64 = 1 << 8 // until a peer takes what was sent to it
+	forAny    uint64 = 1 << 9 // for a frame of any rank
+	fromShift        = 32     // 1 + the one rank for whose frame it sleeps
+	sleepMask        = ^uint64(stageMask)
+)
+
+func (s *rankState) stage() uint64 { return s.status.Load() & stageMask }
+
+// join notes that the rank has opened its endpoint. It returns false if it has done
+// so before.
+func (s *rankState) join() bool { return s.status.CompareAndSwap(absent, joined) }
+
+// terminate publishes the rank's termination record.
+func (s *rankState) terminate(stage uint64) { s.status.Store(stage) }
+
+// announceSleep says what the rank sleeps for. It returns the value of the futex word
+// to sleep on, and false where the rank cannot sleep.
+func (s *rankState) announceSleep(word uint64) (futex uint32, ok bool) {
+	futex = s.futex.Load()
+	return futex, s.status.CompareAndSwap(joined, word)
+}
+
+// awake notes that the rank no longer sleeps.
+func (s *rankState) awake(word uint64) { s.status.CompareAndSwap(word, joined) }
+
+// wakeFrom wakes the rank if its status word is still w, and says that it sleeps. Of
+// several peers that want to, one wakes it.
+func (s *rankState) wakeFrom(w uint64) {
+	if w&sleepMask != 0 && s.status.CompareAndSwap(w, w&stageMask) {
+		s.wake()
+	}
+}
+
+// wake wakes the rank from its sleep on the futex word.
+func (s *rankState) wake() {
+	s.futex.Add(1)
+	futexWake(s.futexWord())
+}
+
+func (s *rankState) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&s.futex)) }
+
+// sleepsFor reports whether a rank with status word w sleeps for what a peer has
+// done: written a frame, or taken one.
+func sleepsFor(w uint64, peer int, wrote, took bool) bool {
+	return wrote && (w&forAny != 0 || w>>fromShift == uint64(peer)+1) || took && w&forRoom != 0
+}
+
+// write writes a stall record.
+func (r *stallRecord) write(sig *transport.Signature, hash uint32) {
+	r.version.Add(1)
+	r.context.Store(sig.Context)
+	r.sequence.Store(sig.Sequence)
+	r.hash.Store(hash)
+	r.used.Store(1)
+	r.version.Add(1)
+}
+
+// read returns the call in a stall record of a context.
+func (r *stallRecord) read(context uint32) (sequence, hash uint32, ok bool) {
+	for range 100 { // the writer may have been killed
+		v := r.version.Load()
+		ok = r.used.Load() != 0 && r.context.Load() == context
+		sequence, hash = r.sequence.Load(), r.hash.Load()
+		if v%2 == 0 && r.version.Load() == v {
+			return sequence, hash, ok
+		}
+		runtime.Gosched()
+	}
+	return 0, 0, false
+}

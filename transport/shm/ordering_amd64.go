@@ -1,0 +1,26 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// storeRelease stores a word after everything that was stored before it.
+//
+// On amd64 all stores become visible in program order, so that a plain store is a
+// release. An atomic store (XCHG) would wait until this core owns the cache line; a
+// plain one leaves that to the store buffer, where several wait at once. The Go
+// memory model promises nothing for plain stores. The compiler keeps them in program
+// order nevertheless, because each takes the memory state that the one before
+// leaves; TestTheCompilerKeepsStoresBeforeTheirPublication reads its output.
+func storeRelease(word *atomic.Uint32, value uint32) {
+	*(*uint32)(unsafe.Pointer(word)) = value
+}
+
+// storeRelease64 does the same for a word of eight bytes.
+func storeRelease64(word *atomic.Uint64, value uint64) {
+	*(*uint64)(unsafe.Pointer(word)) = value
+}
+
+// invalidate stores 0 before everything that is stored after it.
+func invalidate(word *atomic.Uint32) { storeRelease(word, 0) }

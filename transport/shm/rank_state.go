@@ -1,0 +1,141 @@
+package shm
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	rankStateLen   = 16 << 10 // bytes of a rank state
+	callTextsMax   = 16       // call texts that a rank publishes
+	callTextMax    = 496      // bytes of a call that its peers get to see
+	stallsMax      = 16       // stall records of a rank
+	terminationMax = 3 << 10  // bytes of the text of a termination record
+)
+
+// A rankState is what a rank publishes about itself. The rank alone writes to it;
+// but peers wake it, and clear what it sleeps for.
+type rankState struct {
+	status atomic.Uint64 // how far the rank has come, and what it sleeps for: see ordering.go
+	futex  atomic.Uint32 // the word that it sleeps on
+	core   atomic.Int32  // 1 + the core that it was on when it last looked
+	_      [lineLen - 16]byte
+
+	cma cmaProbe
+	_   [lineLen - unsafe.Sizeof(cmaProbe{})]byte
+
+	termination terminationRecord
+	calls       [callTextsMax]callText
+	stalls      [stallsMax]stallRecord
+}
+
+var _ [rankStateLen - unsafe.Sizeof(rankState{})]byte
+
+// A cmaProbe is a word in the rank's memory for peers to try cross-memory attach on.
+type cmaProbe struct {
+	pid     atomic.Int64
+	address atomic.Uint64
+	value   atomic.Uint64 // what the word holds; 0 until the rest is written
+}
+
+// A callText is the text of a call, for error messages. Frames carry its hash.
+type callText struct {
+	hash atomic.Uint32
+	size uint32
+	text [callTextMax]byte
+}
+
+// A stallRecord is a call in which the rank has waited for long.
+type stallRecord struct {
+	version  atomic.Uint32 // odd while the record is written
+	context  atomic.Uint32
+	sequence atomic.Uint32
+	used     atomic.Uint32
+	hash     atomic.Uint32
+	_        [12]byte
+}
+
+// A terminationRecord is the termination notice of a rank.
+type terminationRecord struct {
+	mismatched int32  // the peer that was in another call; -1 if that was not the reason
+	context    uint32 // of that call
+	mine       uint32 // the call's number at this rank,
+	theirs     uint32 // and at the peer
+	mineEnd    uint32 // text[:mineEnd] is this rank's call,
+	theirsEnd  uint32 // text[mineEnd:theirsEnd] the peer's,
+	size       uint32 // and text[theirsEnd:size] the reason
+	text       [terminationMax]byte
+	_          [4]byte
+}
+
+// hashOf is FNV-1a, the same in all processes, and never 0.
+func hashOf(text string) uint32 {
+	h := uint64(14695981039346656037)
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211
+	}
+	return max(uint32(h^h>>32), 1)
+}
+
+// A callTable knows the hashes of the calls that this rank has made recently, and
+// publishes their texts.
+type callTable struct {
+	state *rankState
+	cache [32]struct { // by address: calls that differ in their root have texts of the same length
+		text string
+		hash uint32
+	}
+	next int // the published text that is replaced next
+}
+
+// hash returns the hash of a call's text. Calls that are repeated are the same
+// string in memory, whose hash is cached.
+func (t *callTable) hash(text string) uint32 {
+	address := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	c := &t.cache[uint32(address>>4)*0x9e3779b9>>16%uint32(len(t.cache))]
+	if sameMemory(c.text, text) && c.hash != 0 {
+		return c.hash
+	}
+	h := hashOf(text)
+	t.publish(h, text)
+	c.text, c.hash = text, h
+	return h
+}
+
+func (t *callTable) publish(h uint32, text string) {
+	for i := range t.state.calls {
+		if t.state.calls[i].hash.Load() == h {
+			return
+		}
+	}
+	c := &t.state.calls[t.next]
+	t.next = (t.next + 1) % callTextsMax
+	for i := range t.cache {
+		if t.cache[i].hash == c.hash.Load() {
+			t.cache[i].hash = 0 // its text is no longer published
+		}
+	}
+	c.hash.Store(0)
+	c.size = uint32(copy(c.text[:], text))
+	c.hash.Store(h)
+}
+
+// sameMemory reports whether two strings are the same memory.
+func sameMemory(a, b string) bool {
+	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
+}
+
+// call returns the text of a rank's call.
+func (s *rankState) call(hash uint32) string {
+	for i := range s.calls {
+		c := &s.calls[i]
+		if c.hash.Load() != hash {
+			continue
+		}
+		text := string(c.text[:min(c.size, callTextMax)])
+		if c.hash.Load() == hash {
+			return text
+		}
+	}
+	return "a call of long ago"
+}

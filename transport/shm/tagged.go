@@ -1,0 +1,339 @@
+package shm
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// A taggedLink is the part of a link that carries tagged messages. Package progress
+// has their protocol; here are its frames.
+//
+// An eager message is in a cell or a staging buffer; where there is no room, a copy
+// waits until there is. The contents of a rendezvous message follow in staging buffers
+// when the receiver asks for them. So tagged messages are taken out of the ring at
+// once, and hold up nothing. An eager message that finds no staging buffer for long is
+// sent by rendezvous, out of its copy.
+type taggedLink struct {
+	progress.TaggedPeer
+	controls  []controlFrame          // frames without contents that wait for room
+	frames    []taggedFrame           // messages and announcements that do
+	transfers []*progress.PendingSend // messages that the peer has asked for
+	copies    int                     // pending sends out of copies, for which nobody waits
+}
+
+// A controlFrame is a frame of the tagged-message protocol without contents.
+type controlFrame struct {
+	kind    frameKind
+	number  uint32
+	credits int
+}
+
+// A taggedFrame is an eager message, or the announcement or withdrawal of a
+// rendezvous message.
+type taggedFrame struct {
+	kind    frameKind // eagerFrame, rtsFrame or withdrawFrame
+	match   transport.Match
+	typ     string
+	send    *progress.PendingSend // of a rendezvous message
+	data    []byte                // a copy, of an eager message that waits for room
+	stalled time.Time
+}
+
+// expectsTagged reports whether an operation waits for a tagged message from the
+// peer, or for a transfer.
+func (l *link) expectsTagged() bool { return l.tagged.Waiters > 0 || l.e.polls.anySource > 0 }
+
+// enqueueTagged writes a frame behind those that wait for room, or has a copy of it
+// wait with them.
+func (l *link) enqueueTagged(f taggedFrame, data []byte) {
+	if len(l.tagged.frames) == 0 && l.writeTagged(&f, data) {
+		return
+	}
+	f.data = slices.Clone(data)
+	l.tagged.frames = append(l.tagged.frames, f)
+	l.e.startFlusher()
+}
+
+// writeTagged writes a frame if there is room. The contents of an eager message come
+// behind its type.
+func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
+	if !l.out.room(1) {
+		return false
+	}
+	c := l.out.next()
+	k, b := f.kind, noBuffer
+	into := c.body[:]
+	if k == rtsFrame {
+		into = c.rts().kind[:]
+	}
+	n := len(f.typ) + len(data)
+	if n > len(into) {
+		if b = l.e.freeBuffer(false); b == noBuffer {
+			return false
+		}
+		l.e.stage(b, nil)
+		into = l.e.buffer(b)
+		k++ // the staged kind
+	}
+	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typ))
+	switch {
+	case f.kind == rtsFrame:
+		c.setRTS(f.send, b)
+	case f.kind == withdrawFrame:
+		c.setFragment(0, 0, f.send.Number, b)
+	case b != noBuffer:
+		c.setFragment(n, 0, 0, b)
+	}
+	copy(into[copy(into, f.typ):], data)
+	l.publish(c, k)
+	if b != noBuffer {
+		l.e.addReader(b, l)
+	}
+	return true
+}
+
+// control writes a frame without contents, or has it wait for room.
+func (l *link) control(f controlFrame) {
+	if l.err != nil || l.e.engine.Failed() {
+		return
+	}
+	if len(l.tagged.controls) > 0 || !l.writeControl(f) {
+		l.tagged.controls = append(l.tagged.controls, f)
+		l.e.startFlusher()
+	}
+}
+
+func (l *link) writeControl(f controlFrame) bool {
+	if !l.out.room(1) {
+		return false
+	}
+	c := l.out.next()
+	c.setFragment(0, f.credits, f.number, noBuffer)
+	l.publish(c, f.kind)
+	return true
+}
+
+// SendRTS implements [progress.Wire].
+func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, kind string) {
+	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typ: kind, send: s}, nil)
+}
+
+// SendWithdraw implements [progress.Wire].
+func (l *link) SendWithdraw(s *progress.PendingSend) {
+	l.enqueueTagged(taggedFrame{kind: withdrawFrame, send: s}, nil)
+}
+
+// Withdrawn implements [progress.Wire].
+func (l *link) Withdrawn(s *progress.PendingSend) {
+	l.tagged.transfers = slices.DeleteFunc(l.tagged.transfers, func(other *progress.PendingSend) bool { return other == s })
+}
+
+// Gone implements [progress.Wire].
+func (l *link) Gone() bool { return l.err != nil }
+
+// flushTaggedFrames writes what there is room for of all that waits for it.
+func (e *Endpoint) flushTaggedFrames() {
+	e.polls.unflushed = false
+	for i := range e.links {
+		if l := &e.links[i]; l.flushTagged() {
+			e.polls.unflushed = true
+		}
+	}
+	if !e.polls.unflushed {
+		e.engine.Flushed()
+	}
+}
+
+// flushTagged does that for one link, and reports whether something is left.
+func (l *link) flushTagged() bool {
+	t := &l.tagged
+	for len(t.controls) > 0 && l.writeControl(t.controls[0]) {
+		t.controls = slices.Delete(t.controls, 0, 1)
+		l.e.polls.moved = true
+	}
+	for len(t.frames) > 0 {
+		if f := &t.frames[0]; !l.writeTagged(f, f.data) && !l.switchToRendezvous(f) {
+			break
+		}
+		t.frames = slices.Delete(t.frames, 0, 1)
+		l.e.polls.moved = true
+	}
+	for len(t.transfers) > 0 && l.writeFragment(t.transfers[0]) {
+		if s := t.transfers[0]; s.Sent == len(s.Data) {
+			t.transfers = slices.Delete(t.transfers, 0, 1)
+			if s.Complete(); s.Copied() {
+				t.copies--
+				(*hooks)(l.e).Expect(l.peer, -1)
+			}
+		}
+		l.e.polls.moved = true
+	}
+	return len(t.controls)+len(t.frames)+len(t.transfers)+t.copies > 0
+}
+
+// switchToRendezvous announces an eager message that has found no staging buffer for
+// togetherTime.
+func (l *link) switchToRendezvous(f *taggedFrame) bool {
+	if f.kind != eagerFrame || len(f.typ) > rtsTypeMax || !l.out.room(1) {
+		return false
+	}
+	if now := time.Now(); f.stalled.IsZero() {
+		f.stalled = now
+		return false
+	} else if now.Sub(f.stalled) < togetherTime {
+		return false
+	}
+	s := l.tagged.Announce(f.data, nil)
+	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typ: f.typ, send: s}, nil)
+	l.tagged.copies++
+	l.tagged.Credits.Refund(len(f.data))
+	(*hooks)(l.e).Expect(l.peer, 1)
+	return true
+}
+
+// writeFragment writes the next bytes of a message that the peer has asked for.
+func (l *link) writeFragment(s *progress.PendingSend) bool {
+	if !l.out.room(1) {
+		return false
+	}
+	b := l.e.freeBuffer(true)
+	if b == noBuffer {
+		return false
+	}
+	n := l.e.stage(b, s.Data[s.Sent:])
+	c := l.out.next()
+	c.setFragment(n, s.Sent, s.Number, b)
+	s.Sent += n
+	l.publish(c, fragmentFrame)
+	l.e.addReader(b, l)
+	return true
+}
+
+// startFlusher has the frames that wait for room written, also while this rank does
+// something else.
+func (e *Endpoint) startFlusher() {
+	e.polls.unflushed = true
+	e.engine.StartFlusher()
+}
+
+// flushTagged waits until all frames are written, or a peer has not taken them for
+// closeTimeout.
+func (e *Endpoint) flushTagged() {
+	if !e.polls.unflushed || e.engine.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = e.engine.AwaitFlush(ctx) // a peer that does not take its messages gets no more time
+}
+
+// receiveTagged takes a frame of the tagged-message protocol. It returns false after a
+// protocol error.
+func (l *link) receiveTagged(c *cell, k frameKind) bool {
+	p := c.fragment()
+	switch k {
+	case eagerFrame, eagerStagedFrame, rtsFrame, rtsStagedFrame:
+		return l.receiveMessage(c, k)
+	case fragmentFrame:
+		return l.receiveFragment(c)
+	case withdrawFrame:
+		l.e.engine.Tagged().Withdraw(l.peer, p.number)
+	case ctsFrame:
+		if s := l.tagged.CTS(p.number); s != nil {
+			l.tagged.transfers = append(l.tagged.transfers, s)
+			l.e.polls.unflushed = true
+		}
+	case creditFrame:
+		if p.offset > totalMax {
+			l.protocolError()
+			return false
+		}
+		l.tagged.Credits.Return(int(p.offset))
+	default:
+		l.protocolError()
+		return false
+	}
+	l.take()
+	return true
+}
+
+// receiveFragment takes contents of a message that this rank has asked for.
+func (l *link) receiveFragment(c *cell) bool {
+	p, size := c.fragment(), c.tagged().size
+	m := l.e.engine.Tagged().Pulled(l.peer, p.number)
+	b, ok := l.staged(p.buffer, size)
+	if m == nil || !ok || p.offset != uint64(m.Got) || int(size) > m.Size-m.Got {
+		l.protocolError()
+		return false
+	}
+	m.Got += copy(m.Data[m.Got:], b)
+	l.take()
+	if m.Got == m.Size {
+		m.Done(nil)
+	}
+	return true
+}
+
+// receiveMessage takes an eager message, or the announcement of a rendezvous message.
+func (l *link) receiveMessage(c *cell, k frameKind) bool {
+	h := c.tagged()
+	b, ok := l.taggedContents(c, k)
+	if !ok || h.typeLen > h.size || k >= rtsFrame && c.rts().total > totalMax {
+		l.protocolError()
+		return false
+	}
+	text := h.typeLen
+	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(text), Type: l.tagged.Kind(b[:text])}
+	if k == rtsFrame || k == rtsStagedFrame {
+		info.Size = int(c.rts().total)
+		if l.err == nil {
+			l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: c.rts().number})
+		}
+		l.take()
+		return true
+	}
+	m := l.e.engine.Tagged().New(info.Size)
+	m.MessageInfo, m.Context = info, h.context
+	copy(m.Data, b[text:])
+	l.take()
+	l.e.engine.Arrived(m)
+	return true
+}
+
+// taggedContents returns the type and the contents that a frame brings.
+func (l *link) taggedContents(c *cell, k frameKind) ([]byte, bool) {
+	n := c.tagged().size
+	var b []byte
+	switch k {
+	case eagerFrame:
+		b = c.body[:]
+	case rtsFrame:
+		b = c.rts().kind[:]
+	case eagerStagedFrame:
+		return l.staged(c.fragment().buffer, n)
+	case rtsStagedFrame:
+		return l.staged(c.rts().buffer, n)
+	}
+	if n > uint32(len(b)) {
+		return nil, false
+	}
+	return b[:n], true
+}
+
+// dropTagged notes that the peer has gone: its rendezvous messages are lost, and
+// nothing is written to it any more.
+func (l *link) dropTagged() {
+	t := &l.tagged
+	t.controls, t.frames, t.transfers = nil, nil, nil
+	l.e.engine.PeerGone(l.peer, l.err)
+	t.Drop()
+	if t.copies > 0 {
+		(*hooks)(l.e).Expect(l.peer, -t.copies)
+		t.copies = 0
+	}
+}
