@@ -11,41 +11,42 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 const (
 	version = 1
 	magic   = "chorale"
 
-	dialTimeout  = 10 * time.Second // for a connection and an answer to the hello
-	greetTimeout = 5 * time.Second  // for a hello; whoever has none is a stranger
-	guestsMax    = 64               // connections that have not said hello
+	dialTimeout        = 10 * time.Second // for a connection and a reply to the request
+	requestTimeout     = 5 * time.Second  // for a request on a connection that was accepted
+	unauthenticatedMax = 64               // connections that have sent no request yet
 )
 
-// A verdict answers a hello.
-type verdict uint8
+// A reply answers a handshake request.
+type reply uint8
 
 const (
-	welcome verdict = 1 + iota // the connection is the link
-	mine                       // my own hello to you is on its way and wins
-	over                       // I have given up; the text says why
-	closing                    // I am leaving the job
+	accepted   reply = 1 + iota // the connection is the link
+	crossed                     // this rank's own request is on its way, and wins
+	hasAborted                  // this rank has given up; the text says why
+	hasLeft                     // this rank leaves the job; the text is its last call
 )
 
-// A hello begins a connection:
+// A handshake request begins a connection:
 //
 //	"chorale" · version u8 · token · from u32 · to u32 · size u32
 //
-// The answer is
+// The reply is
 //
-//	"chorale" · version u8 · verdict u8 · 0 u8 · text u16 · text
+//	"chorale" · version u8 · reply u8 · 0 u8 · text u16 · text
 const (
-	prefixLen = len(magic) + 1
-	helloLen  = prefixLen + 16 + 3*4
-	answerLen = prefixLen + 4
+	prefixLen  = len(magic) + 1
+	requestLen = prefixLen + 16 + 3*4
+	replyLen   = prefixLen + 4
 )
 
-func (e *Endpoint) hello(to int) []byte {
+func (e *Endpoint) request(to int) []byte {
 	b := append([]byte(magic), version)
 	b = append(b, e.cfg.Token[:]...)
 	for _, n := range []int{e.cfg.Rank, to, e.cfg.Size} {
@@ -54,42 +55,42 @@ func (e *Endpoint) hello(to int) []byte {
 	return b
 }
 
-// guest returns the rank that a hello is from, or -1 if it is not from a rank
+// requester returns the rank that a request is from, or -1 if it is not from a rank
 // of this job to this rank.
-func (e *Endpoint) guest(b []byte) int {
-	n := func(i int) uint32 { return binary.LittleEndian.Uint32(b[helloLen-12+4*i:]) }
-	known := subtle.ConstantTimeCompare(b[prefixLen:helloLen-12], e.cfg.Token[:]) == 1
+func (e *Endpoint) requester(b []byte) int {
+	n := func(i int) uint32 { return binary.LittleEndian.Uint32(b[requestLen-12+4*i:]) }
+	authentic := subtle.ConstantTimeCompare(b[prefixLen:requestLen-12], e.cfg.Token[:]) == 1
 	from := n(0)
-	if string(b[:len(magic)]) != magic || !known || n(1) != uint32(e.cfg.Rank) || n(2) != uint32(e.cfg.Size) ||
+	if string(b[:len(magic)]) != magic || !authentic || n(1) != uint32(e.cfg.Rank) || n(2) != uint32(e.cfg.Size) ||
 		from >= uint32(e.cfg.Size) || from == uint32(e.cfg.Rank) {
 		return -1
 	}
 	return int(from)
 }
 
-func answer(v verdict, text string) []byte {
-	b := append([]byte(magic), version, byte(v), 0)
+func appendReply(b []byte, r reply, text string) []byte {
+	b = append(append(b, magic...), version, byte(r), 0)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
 	return append(b, text...)
 }
 
-// dial sees to it that a link comes up, or ends with a reason.
+// dial brings a link up, or ends it with a reason.
 func (e *Endpoint) dial(l *link) {
-	addr, err := e.cfg.Lookup(e.ctx, l.peer)
+	addr, err := e.cfg.Lookup(e.connecting.ctx, l.peer)
 	if err != nil {
 		e.unreachable(l, err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(e.connecting.ctx, dialTimeout)
 	defer cancel()
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err == nil {
-		if !e.enter(l, dialling, greeting) { // the peer was faster
+		if !e.enter(l, dialing, requesting) { // the peer was faster
 			conn.Close()
 			return
 		}
-		err = e.greet(ctx, l, conn)
+		err = e.sendRequest(ctx, l, conn)
 	}
 	if err == nil {
 		return
@@ -105,9 +106,9 @@ func (e *Endpoint) dial(l *link) {
 
 // enter takes a link that is still wanted from one phase to the next.
 func (e *Endpoint) enter(l *link, from, to phase) bool {
-	e.lock()
-	defer e.mu.Unlock()
-	if l.phase != from || l.err != nil || e.err != nil {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	if l.phase != from || l.err != nil || e.engine.Failed() {
 		return false
 	}
 	l.phase = to
@@ -122,21 +123,21 @@ func (e *Endpoint) unreachable(l *link, err error) {
 	} else if errors.Is(err, transport.ErrLeft) {
 		why = &transport.PeerError{Peer: l.peer, Err: transport.ErrLeft}
 	}
-	e.lock()
-	defer e.mu.Unlock()
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	if l.phase != accepting && l.phase != up {
 		l.end(why)
 	}
 }
 
-// greet says hello and does what the answer says.
-func (e *Endpoint) greet(ctx context.Context, l *link, conn net.Conn) error {
+// sendRequest sends a request, and does what the reply says.
+func (e *Endpoint) sendRequest(ctx context.Context, l *link, conn net.Conn) error {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	v, text, err := e.introduce(l.peer, conn)
+	r, text, err := e.awaitReply(l.peer, conn)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
-	if err == nil && v == welcome {
+	if err == nil && r == accepted {
 		e.open(l, conn)
 		return nil
 	}
@@ -144,19 +145,18 @@ func (e *Endpoint) greet(ctx context.Context, l *link, conn net.Conn) error {
 	switch {
 	case err != nil:
 		return err
-	case v == over:
-		return parted(l.peer, abort, text)
-	case v == closing:
-		return parted(l.peer, bye, text)
+	case r == hasAborted, r == hasLeft:
+		n := progress.Notice{Left: r == hasLeft, Reason: text}
+		return n.PeerError(e.cfg.Rank, l.peer)
 	}
-	e.lock()
-	if l.phase == greeting {
+	e.engine.Lock()
+	if l.phase == requesting {
 		l.phase = expecting
-		if e.err != nil {
-			l.hush() // the answer to the peer's hello says it
+		if e.engine.Failed() {
+			l.noticeDone() // the reply to the peer's request has it
 		}
 	}
-	e.mu.Unlock()
+	e.engine.Unlock()
 	select {
 	case <-l.opened:
 		return nil
@@ -165,36 +165,36 @@ func (e *Endpoint) greet(ctx context.Context, l *link, conn net.Conn) error {
 	}
 }
 
-// introduce says hello to a rank and returns its answer.
-func (e *Endpoint) introduce(peer int, conn net.Conn) (verdict, string, error) {
-	if _, err := conn.Write(e.hello(peer)); err != nil {
+// awaitReply sends a request to a rank, and returns its reply.
+func (e *Endpoint) awaitReply(peer int, conn net.Conn) (reply, string, error) {
+	if _, err := conn.Write(e.request(peer)); err != nil {
 		return 0, "", err
 	}
-	b := make([]byte, answerLen)
+	b := make([]byte, replyLen)
 	if _, err := io.ReadFull(conn, b); err != nil {
 		return 0, "", fmt.Errorf("no answer from %s: %w", conn.RemoteAddr(), err)
 	}
-	v := verdict(b[prefixLen])
+	r := reply(b[prefixLen])
 	switch {
-	case string(b[:len(magic)]) != magic || v < welcome || v > closing:
+	case string(b[:len(magic)]) != magic || r < accepted || r > hasLeft:
 		return 0, "", fmt.Errorf("what listens at %s is no rank", conn.RemoteAddr())
 	case b[len(magic)] != version:
 		return 0, "", fmt.Errorf("it speaks version %d, this rank version %d", b[len(magic)], version)
 	}
 	text := make([]byte, min(binary.LittleEndian.Uint16(b[prefixLen+2:]), reasonMax))
 	_, err := io.ReadFull(conn, text)
-	return v, string(text), err
+	return r, string(text), err
 }
 
 // open brings a link up on a connection that both ends agree on.
 func (e *Endpoint) open(l *link, conn net.Conn) {
-	e.lock()
-	defer e.mu.Unlock()
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	if l.err != nil {
 		conn.Close()
 		return
 	}
-	s, err := e.poll.attach(l, conn)
+	s, err := e.polls.poller.attach(l, conn)
 	if err != nil {
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: err.Error()})
 		return
@@ -202,10 +202,10 @@ func (e *Endpoint) open(l *link, conn net.Conn) {
 	l.attach(s)
 }
 
-// accept lets other ranks connect. Strangers cost a connection for a few
-// seconds at most, and at most guestsMax of them at a time.
+// accept lets other ranks connect. A connection without a request is kept for
+// requestTimeout at most, and at most unauthenticatedMax of them at a time.
 func (e *Endpoint) accept() {
-	guests := make(chan struct{}, guestsMax)
+	unauthenticated := make(chan struct{}, unauthenticatedMax)
 	for {
 		conn, err := e.cfg.Listener.Accept()
 		switch {
@@ -214,96 +214,96 @@ func (e *Endpoint) accept() {
 			return
 		default: // no file descriptor is free, most likely; one may be soon
 			select {
-			case <-e.ctx.Done():
+			case <-e.connecting.ctx.Done():
 				return
-			case <-time.After(greetTimeout / 100):
+			case <-time.After(requestTimeout / 100):
 			}
 			continue
 		}
 		select {
-		case guests <- struct{}{}:
-			e.others.Go(func() {
-				e.admit(conn)
-				<-guests
+		case unauthenticated <- struct{}{}:
+			e.engine.GoUnlocked(func() {
+				e.answer(conn)
+				<-unauthenticated
 			})
-		case <-e.ctx.Done():
+		case <-e.connecting.ctx.Done():
 			conn.Close()
 			return
 		}
 	}
 }
 
-// admit answers the hello of a connection.
-func (e *Endpoint) admit(conn net.Conn) {
-	stop := context.AfterFunc(e.ctx, func() { conn.Close() })
+// answer answers the request of a connection.
+func (e *Endpoint) answer(conn net.Conn) {
+	stop := context.AfterFunc(e.connecting.ctx, func() { conn.Close() })
 	defer stop()
-	peer, err := e.meet(conn)
+	peer, err := e.readRequest(conn)
 	if err != nil {
 		conn.Close()
 		return
 	}
-	l, v, text := e.judge(peer)
-	if v != 0 {
-		_, err = conn.Write(answer(v, text))
+	l, r, text := e.decide(peer)
+	if r != 0 {
+		_, err = conn.Write(appendReply(nil, r, text))
 	}
 	switch {
-	case v != welcome:
-		conn.Close() // whether the answer was heard changes nothing here
+	case r != accepted:
+		conn.Close() // whether the reply has arrived changes nothing here
 	case err != nil || conn.SetDeadline(time.Time{}) != nil:
 		conn.Close()
-		e.lock()
+		e.engine.Lock()
 		l.end(&transport.PeerError{Peer: peer, Err: transport.ErrLost, Reason: "its connection ended before it began"})
-		e.mu.Unlock()
+		e.engine.Unlock()
 	default:
 		stop()
 		e.open(l, conn)
 	}
 }
 
-// meet reads a hello and returns the rank that says it.
-func (e *Endpoint) meet(conn net.Conn) (int, error) {
-	if err := conn.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
+// readRequest reads a request and returns the rank that it is from.
+func (e *Endpoint) readRequest(conn net.Conn) (int, error) {
+	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
 		return 0, err
 	}
-	b := make([]byte, helloLen)
+	b := make([]byte, requestLen)
 	if _, err := io.ReadFull(conn, b[:prefixLen]); err != nil {
 		return 0, err
 	}
 	if string(b[:len(magic)]) == magic && b[len(magic)] != version {
-		_, err := conn.Write(answer(closing, "")) // the version in it says enough
-		return 0, errors.Join(errStranger, err)
+		_, err := conn.Write(appendReply(nil, hasLeft, "")) // the peer reads the version in it
+		return 0, errors.Join(errNoRank, err)
 	}
 	if _, err := io.ReadFull(conn, b[prefixLen:]); err != nil {
 		return 0, err
 	}
-	peer := e.guest(b)
+	peer := e.requester(b)
 	if peer < 0 {
-		return 0, errStranger
+		return 0, errNoRank
 	}
 	return peer, nil
 }
 
-var errStranger = errors.New("not a rank of this job")
+var errNoRank = errors.New("not a rank of this job")
 
-// judge decides what to answer to a rank that says hello. Where both have said
-// hello, the lower rank's connection is the link. No verdict means that the
-// rank has a link already, or had one.
-func (e *Endpoint) judge(peer int) (l *link, v verdict, text string) {
-	e.lock()
-	defer e.mu.Unlock()
+// decide decides what to reply to the request of a rank. Where both ranks have sent a
+// request, the lower rank's connection is the link. No reply means that the rank has a
+// link already, or had one.
+func (e *Endpoint) decide(peer int) (l *link, r reply, text string) {
+	e.engine.Lock()
+	defer e.engine.Unlock()
 	l = e.link(peer)
 	switch {
-	case e.err != nil:
-		how, text := e.lastWord()
-		if how == bye {
-			return l, closing, text
+	case e.engine.Failed():
+		kind, text := noticeText(e.engine.Notice())
+		if kind == leftFrame {
+			return l, hasLeft, text
 		}
-		return l, over, text
+		return l, hasAborted, text
 	case l.err != nil || l.phase == accepting || l.phase == up:
 		return l, 0, ""
-	case l.phase == greeting && e.cfg.Rank < peer:
-		return l, mine, ""
+	case l.phase == requesting && e.cfg.Rank < peer:
+		return l, crossed, ""
 	}
 	l.phase = accepting
-	return l, welcome, ""
+	return l, accepted, ""
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// call connects to an endpoint as a stranger would, and writes.
+// call connects to an endpoint as a program that is no rank would, and writes.
 func call(t *testing.T, e *Endpoint, says []byte) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", e.cfg.Listener.Addr().String())
@@ -27,72 +27,72 @@ func call(t *testing.T, e *Endpoint, says []byte) net.Conn {
 	return c
 }
 
-// changed returns a hello with other bytes at one place.
-func changed(hello []byte, at int, with ...byte) []byte {
-	b := bytes.Clone(hello)
+// changed returns a request with other bytes at one place.
+func changed(request []byte, at int, with ...byte) []byte {
+	b := bytes.Clone(request)
 	copy(b[at:], with)
 	return b
 }
 
-func TestStrangersAreDropped(t *testing.T) {
+func TestConnectionsOfNoRankAreDropped(t *testing.T) {
 	ends := job(t, 3)
-	hello := ends[1].hello(0)
-	numbers := helloLen - 12
+	request := ends[1].request(0)
+	numbers := requestLen - 12
 	for name, says := range map[string][]byte{
 		"other words":     []byte("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a scanner\r\n\r\n"),
-		"another token":   changed(hello, prefixLen, 1, 2, 3),
-		"my own rank":     changed(hello, numbers, 0),
-		"no such rank":    changed(hello, numbers, 3),
-		"a negative rank": changed(hello, numbers, 0xff, 0xff, 0xff, 0xff),
-		"for another":     changed(hello, numbers+4, 2),
-		"another size":    changed(hello, numbers+8, 4),
+		"another token":   changed(request, prefixLen, 1, 2, 3),
+		"my own rank":     changed(request, numbers, 0),
+		"no such rank":    changed(request, numbers, 3),
+		"a negative rank": changed(request, numbers, 0xff, 0xff, 0xff, 0xff),
+		"for another":     changed(request, numbers+4, 2),
+		"another size":    changed(request, numbers+8, 4),
 	} {
 		c := call(t, ends[0], says)
-		if answer, _ := io.ReadAll(c); len(answer) > 0 {
-			t.Errorf("%s: got the answer %q", name, answer)
+		if reply, _ := io.ReadAll(c); len(reply) > 0 {
+			t.Errorf("%s: got the reply %q", name, reply)
 		}
 	}
-	call(t, ends[0], nil)        // never says a word
-	call(t, ends[0], hello[:10]) // nor does this one end
+	call(t, ends[0], nil)          // sends nothing
+	call(t, ends[0], request[:10]) // sends no whole request
 	each(t, ends[:2], func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
 
-	// A second connection of a rank that has one is a stranger, too.
-	if answer, _ := io.ReadAll(call(t, ends[0], hello)); len(answer) > 0 {
-		t.Errorf("a second hello: got the answer %q", answer)
+	// A second connection of a rank that has one is dropped, too.
+	if reply, _ := io.ReadAll(call(t, ends[0], request)); len(reply) > 0 {
+		t.Errorf("a second request: got the reply %q", reply)
 	}
 }
 
-func TestAnotherVersionIsToldMine(t *testing.T) {
+func TestAnotherVersionIsRepliedTo(t *testing.T) {
 	ends := job(t, 2)
-	says := changed(ends[1].hello(0), len(magic), version+1)
-	answer, err := io.ReadAll(call(t, ends[0], says[:prefixLen]))
-	if err != nil || len(answer) != answerLen || answer[len(magic)] != version {
-		t.Errorf("got %q, %v", answer, err)
+	says := changed(ends[1].request(0), len(magic), version+1)
+	reply, err := io.ReadAll(call(t, ends[0], says[:prefixLen]))
+	if err != nil || len(reply) != replyLen || reply[len(magic)] != version {
+		t.Errorf("got %q, %v", reply, err)
 	}
 }
 
-// SPEC of the handshake: of two hellos, one connection comes.
-func TestOfTwoHellosTheLowerRanksWins(t *testing.T) {
+// Of two requests, one connection comes.
+func TestOfTwoRequestsTheLowerRanksWins(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		me     int
 		phase  phase
-		want   verdict
+		want   reply
 		become phase
 	}{
-		{"nobody has dialled", 0, idle, welcome, accepting},
-		{"I am the lower and have said hello", 0, greeting, mine, greeting},
-		{"I am the higher and have said hello", 1, greeting, welcome, accepting},
-		{"I am the lower and have not said hello", 0, dialling, welcome, accepting},
-		{"I was told to wait", 1, expecting, welcome, accepting},
-		{"it is a second hello", 1, accepting, 0, accepting},
+		{"neither has dialed", 0, idle, accepted, accepting},
+		{"the lower has sent a request", 0, requesting, crossed, requesting},
+		{"the higher has sent a request", 1, requesting, accepted, accepting},
+		{"the lower has sent no request", 0, dialing, accepted, accepting},
+		{"the higher expects a request", 1, expecting, accepted, accepting},
+		{"it is a second request", 1, accepting, 0, accepting},
 		{"there is a connection", 0, up, 0, up},
 	} {
 		e := job(t, 2)[c.me]
 		e.link(1 - c.me).phase = c.phase
-		l, v, _ := e.judge(1 - c.me)
-		if v != c.want || l.phase != c.become {
-			t.Errorf("%s: the answer is %d and the phase %d, want %d and %d", c.name, v, l.phase, c.want, c.become)
+		l, r, _ := e.decide(1 - c.me)
+		if r != c.want || l.phase != c.become {
+			t.Errorf("%s: the reply is %d and the phase %d, want %d and %d", c.name, r, l.phase, c.want, c.become)
 		}
 		l.phase = idle
 	}
@@ -169,7 +169,7 @@ func TestARankThatWillNeverJoinIsAnError(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForALookupLongerThanItsContext(t *testing.T) {
+func TestNoOperationWaitsForALookupLongerThanItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -206,10 +206,10 @@ func impostor(t *testing.T) (*Endpoint, net.Conn) {
 	}
 	t.Cleanup(func() { e.Close() })
 	other := Endpoint{cfg: Config{Rank: 1, Size: 2}}
-	c := call(t, e, other.hello(0))
-	answer := make([]byte, answerLen)
-	if _, err := io.ReadFull(c, answer); err != nil || verdict(answer[prefixLen]) != welcome {
-		t.Fatalf("got the answer %q, %v", answer, err)
+	c := call(t, e, other.request(0))
+	b := make([]byte, replyLen)
+	if _, err := io.ReadFull(c, b); err != nil || reply(b[prefixLen]) != accepted {
+		t.Fatalf("got the reply %q, %v", b, err)
 	}
 	return e, c
 }
@@ -220,25 +220,25 @@ func frame(h header, text string) []byte {
 	return append(h.append(nil), text...)
 }
 
-func TestNonsenseEndsAConnectionAndNothingElse(t *testing.T) {
-	message := frame(header{kind: data, context: 1, sequence: 1, body: 4, total: 8}, "test")
-	huge := frame(header{kind: data, total: 8}, "test")
+func TestAProtocolErrorEndsAConnectionAndNothingElse(t *testing.T) {
+	message := frame(header{kind: messageFrame, context: 1, sequence: 1, body: 4, total: 8}, "test")
+	huge := frame(header{kind: messageFrame, total: 8}, "test")
 	binary.LittleEndian.PutUint64(huge[16:], 1<<63+8)
 	for name, says := range map[string][]byte{
-		"no frame":                bytes.Repeat([]byte{0xff}, 100),
-		"no kind":                 frame(header{}, ""),
-		"an unknown kind":         frame(header{kind: taken + 1}, ""),
-		"too long a text":         append(header{kind: data, text: textMax + 1}.append(nil), make([]byte, textMax+1)...),
-		"too long a frame":        frame(header{kind: data, body: bodyMax + 1, total: bodyMax + 1}, "test"),
-		"a frame beyond its end":  frame(header{kind: data, body: 9, total: 8}, "test"),
-		"too long a message":      huge,
-		"more of nothing":         frame(header{kind: more, context: 1, body: 1}, ""),
-		"more of another":         append(append(bytes.Clone(message), 1, 2, 3, 4), frame(header{kind: more, context: 2, body: 4}, "")...),
-		"more than there is":      append(append(bytes.Clone(message), 1, 2, 3, 4), frame(header{kind: more, context: 1, body: 5}, "")...),
-		"a message in a message":  append(append(bytes.Clone(message), 1, 2, 3, 4), message...),
-		"a last word with a body": frame(header{kind: bye, body: 1}, ""),
-		"half a mismatch":         frame(header{kind: mismatch}, "1234567"),
-		"a mismatch of no length": frame(header{kind: mismatch}, "1234\xff\xff\xff\xff"),
+		"no frame":                         bytes.Repeat([]byte{0xff}, 100),
+		"no kind":                          frame(header{}, ""),
+		"an unknown kind":                  frame(header{kind: creditFrame + 1}, ""),
+		"too long a text":                  append(header{kind: messageFrame, text: textMax + 1}.append(nil), make([]byte, textMax+1)...),
+		"too long a frame":                 frame(header{kind: messageFrame, body: bodyMax + 1, total: bodyMax + 1}, "test"),
+		"a frame beyond its end":           frame(header{kind: messageFrame, body: 9, total: 8}, "test"),
+		"too long a message":               huge,
+		"more of nothing":                  frame(header{kind: chunkFrame, context: 1, body: 1}, ""),
+		"more of another":                  append(append(bytes.Clone(message), 1, 2, 3, 4), frame(header{kind: chunkFrame, context: 2, body: 4}, "")...),
+		"more than there is":               append(append(bytes.Clone(message), 1, 2, 3, 4), frame(header{kind: chunkFrame, context: 1, body: 5}, "")...),
+		"a message in a message":           append(append(bytes.Clone(message), 1, 2, 3, 4), message...),
+		"a termination notice with a body": frame(header{kind: leftFrame, body: 1}, ""),
+		"half a mismatch":                  frame(header{kind: mismatchFrame}, "1234567"),
+		"a mismatch of no length":          frame(header{kind: mismatchFrame}, "1234\xff\xff\xff\xff"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := impostor(t)
@@ -254,7 +254,7 @@ func TestNonsenseEndsAConnectionAndNothingElse(t *testing.T) {
 func TestAConnectionThatEndsIsALostRank(t *testing.T) {
 	for name, says := range map[string][]byte{
 		"its connection ended":                  nil,
-		"its connection ended inside a message": frame(header{kind: data, context: 1, sequence: 1, body: 8, total: 8}, "test"),
+		"its connection ended inside a message": frame(header{kind: messageFrame, context: 1, sequence: 1, body: 8, total: 8}, "test"),
 	} {
 		e, c := impostor(t)
 		c.Write(says)
@@ -264,7 +264,7 @@ func TestAConnectionThatEndsIsALostRank(t *testing.T) {
 }
 
 // A peer that does not read keeps neither a cancelled Exchange nor Close.
-func TestAPeerThatHangsHoldsNobody(t *testing.T) {
+func TestAPeerThatDoesNotReadHoldsUpNoCall(t *testing.T) {
 	e, _ := impostor(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var sender sync.WaitGroup
@@ -274,7 +274,7 @@ func TestAPeerThatHangsHoldsNobody(t *testing.T) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
 	})
-	until(e, func() bool { l := e.links[1]; return len(l.queue) > 0 && l.queue[0].begun })
+	until(e, func() bool { l := e.links[1]; return len(l.out.queue) > 0 && l.out.queue[0].begun })
 	cancel()
 	sender.Wait()
 	e.Close()
@@ -282,10 +282,10 @@ func TestAPeerThatHangsHoldsNobody(t *testing.T) {
 
 // FuzzFrames plays a peer that knows the token and nothing else.
 func FuzzFrames(f *testing.F) {
-	f.Add(frame(header{kind: data, context: 1, sequence: 1, body: 4, total: 4}, "test"))
-	f.Add(frame(header{kind: abort}, "enough"))
-	f.Add(append(frame(header{kind: post, context: 1, body: 1, total: 1}, "01234567bytes"), 1))
-	f.Add(frame(header{kind: offer, context: 1, sequence: 1, total: 1}, "01234567bytes"))
+	f.Add(frame(header{kind: messageFrame, context: 1, sequence: 1, body: 4, total: 4}, "test"))
+	f.Add(frame(header{kind: abortFrame}, "enough"))
+	f.Add(append(frame(header{kind: eagerFrame, context: 1, body: 1, total: 1}, "01234567bytes"), 1))
+	f.Add(frame(header{kind: rtsFrame, context: 1, sequence: 1, total: 1}, "01234567bytes"))
 	f.Fuzz(func(t *testing.T, says []byte) {
 		e, c := impostor(t)
 		go func() {

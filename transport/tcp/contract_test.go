@@ -23,8 +23,8 @@ func TestTheContractIsKept(t *testing.T) {
 	transporttest.Run(t, start(newPoller))
 }
 
-func TestPumpsKeepTheContractToo(t *testing.T) {
-	transporttest.Run(t, start(newPumps))
+func TestGoroutineStreamsKeepTheContractToo(t *testing.T) {
+	transporttest.Run(t, start(newGoroutineStreams))
 }
 
 func TestAMemberKeepsItsContract(t *testing.T) {

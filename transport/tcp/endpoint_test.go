@@ -29,8 +29,8 @@ func job(t testing.TB, n int) []*Endpoint {
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
 	stage.Until(func() bool {
-		e.lock()
-		defer e.mu.Unlock()
+		e.engine.Lock()
+		defer e.engine.Unlock()
 		return cond()
 	})
 }

@@ -4,29 +4,27 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-
-	"github.com/chorale-go/chorale/transport"
 )
 
-// A kind says what a frame is.
-type kind uint8
+// A frameKind says what a frame is.
+type frameKind uint8
 
 const (
-	data     kind = 1 + iota // the beginning of a message; the text is the call
-	more                     // a message goes on
-	ask                      // the sender waits for the receiver, in the call that the text names
-	bye                      // the sender closes its endpoint; the text says what it did last
-	abort                    // the sender gives up; the text says why
-	mismatch                 // the sender gives up because of what the receiver sent; the text holds both calls
+	messageFrame  frameKind = 1 + iota // the beginning of a message of a step; the text is its call
+	chunkFrame                         // the message continues
+	probeFrame                         // stall probe: the sender waits for the receiver, in the call that the text names
+	leftFrame                          // termination notice: the sender closes its endpoint; the text is its last call
+	abortFrame                         // termination notice: the sender gives up; the text says why
+	mismatchFrame                      // termination notice: the receiver was in another call; the text has both calls
 
-	// Letters: the text is the tag, eight bytes, and the type; the sequence is the
-	// number of an offer.
-	post     // a letter with its contents
-	offer    // a letter that the sender keeps until it is granted
-	withdraw // the letter of that number is offered no more
-	grant    // the receiver takes the letter of that number
-	part     // contents of the letter of that number
-	taken    // letters that cost so much are out of the mailbox
+	// Tagged messages. The text is the tag, eight bytes, and the type. The sequence is
+	// the number of a rendezvous message.
+	eagerFrame    // a message with its contents
+	rtsFrame      // ready to send: announces a rendezvous message
+	withdrawFrame // the announced message is withdrawn
+	ctsFrame      // clear to send: the receiver asks for the contents
+	fragmentFrame // contents of a rendezvous message
+	creditFrame   // returns credits
 )
 
 const (
@@ -37,17 +35,18 @@ const (
 	bodyMax   = 4 << 20             // bytes of a message in one frame
 	copyMax   = 8 << 10             // bytes of a message that are copied behind their header
 	outMax    = headerLen + textMax // bytes of a frame before its body
+	tagLen    = 8                   // bytes of a tag before a type
 )
 
-// A header begins a frame. Then come text bytes of text and body bytes of a
-// message. A message of more than bodyMax bytes takes several frames: a rank
-// that gives up can say so between two.
+// A header begins a frame. Then come text bytes of text and body bytes of a message.
+// A message of more than bodyMax bytes takes several frames: a rank that gives up can
+// send its termination notice between two.
 //
 // On the wire, little endian:
 //
 //	kind u8 · 0 u8 · text u16 · body u32 · context u32 · sequence u32 · total u64
 type header struct {
-	kind     kind
+	kind     frameKind
 	text     int
 	body     int
 	context  uint32
@@ -64,13 +63,13 @@ func (h header) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(h.total))
 }
 
-// parseHeader reads a header and refuses what no rank would write, so that
-// nobody makes room for a length that is not one.
+// parseHeader reads a header and refuses what no rank would write, so that no memory
+// is allocated for a length that is not one.
 func parseHeader(b []byte) (header, error) {
 	body := binary.LittleEndian.Uint32(b[4:])
 	total := binary.LittleEndian.Uint64(b[16:])
 	h := header{
-		kind:     kind(b[0]),
+		kind:     frameKind(b[0]),
 		text:     int(binary.LittleEndian.Uint16(b[2:])),
 		body:     int(body),
 		context:  binary.LittleEndian.Uint32(b[8:]),
@@ -78,31 +77,19 @@ func parseHeader(b []byte) (header, error) {
 		total:    int(total),
 	}
 	switch {
-	case h.kind < data || h.kind > taken || b[1] != 0:
+	case h.kind < messageFrame || h.kind > creditFrame || b[1] != 0:
 		return h, fmt.Errorf("a frame of kind %d", h.kind)
 	case h.text > textMax:
 		return h, fmt.Errorf("a text of %d bytes", h.text)
 	case total > math.MaxInt:
 		return h, fmt.Errorf("a message of %d bytes", total)
-	case body > bodyMax, h.kind == data && h.body > h.total, h.body > 0 && !h.kind.carries():
+	case body > bodyMax, h.kind == messageFrame && h.body > h.total, h.body > 0 && !h.kind.hasBody():
 		return h, fmt.Errorf("a frame with %d bytes of a message of %d", body, total)
 	}
 	return h, nil
 }
 
-// carries reports whether frames of this kind have a body.
-func (k kind) carries() bool { return k == data || k == more || k == post || k == part }
-
-// signature returns the call that a frame belongs to.
-func (h header) signature(text []byte) transport.Signature {
-	return transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(text)}
+// hasBody reports whether frames of this kind have a body.
+func (k frameKind) hasBody() bool {
+	return k == messageFrame || k == chunkFrame || k == eagerFrame || k == fragmentFrame
 }
-
-// contradicts reports whether a frame belongs to another call of the same
-// number.
-func (h header) contradicts(sig *transport.Signature, text []byte) bool {
-	return h.sequence == sig.Sequence && string(text) != sig.Call
-}
-
-// before compares two numbers of calls, which may have wrapped around.
-func before(a, b uint32) bool { return int32(a-b) < 0 }

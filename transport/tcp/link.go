@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 // A phase is how far a link has come.
 type phase uint8
 
 const (
-	idle      phase = iota // nobody has asked for it
-	dialling               // this rank is to say hello
-	greeting               // it has said hello and awaits the answer
-	expecting              // the peer's own hello has won and is on its way
-	accepting              // the peer's hello is being answered
+	idle       phase = iota // no operation has needed it
+	dialing                 // this rank is to send a handshake request
+	requesting              // it has sent one, and awaits the reply
+	expecting               // the peer's own request has won and is on its way
+	accepting               // the peer's request is being answered
 	up
 )
 
@@ -28,16 +29,23 @@ type link struct {
 	stream stream
 	err    error         // why nothing comes from the peer any more
 	opened chan struct{} // closed when the link is up or has ended
-	said   bool          // this rank's last word is written, or nobody would read it
-	unsaid bool          // it is yet to be written
+	linkPoll
+	out    sendBuffer
+	in     recvBuffer
+	tagged taggedLink
+	notice noticeState
+}
 
-	// What the driver waits for, and what it has found.
-	busy, again bool
-	want, ready events
+// A linkPoll is what the progress owner waits for on a link, and what it has found.
+type linkPoll struct {
+	busy, changed bool // the link is in the lists of the poll set
+	want, ready   events
+}
 
-	sender
-	receiver
-	postman
+// A noticeState says how far this rank's termination notice to the peer has come.
+type noticeState struct {
+	done   bool // it is written, or being written, or the peer would not read it
+	queued bool // it is not completely written
 }
 
 // events is a set of what can be done with a stream.
@@ -50,13 +58,13 @@ const (
 
 // A stream is a connection that never blocks.
 type stream interface {
-	// read reads into p what is there. It returns errAgain if nothing is, and
-	// io.EOF when no more will be.
+	// read reads into p what there is. It returns errAgain if there is nothing, and
+	// io.EOF when there will be nothing more.
 	read(p []byte) (int, error)
-	// write writes what there is room for of head and then body. It returns
-	// errAgain if there was none for a part of them.
+	// write writes what there is room for of head and then body. It returns errAgain if
+	// there was no room for a part of them.
 	write(head, body []byte) (int, error)
-	// close waits no longer than until the deadline for what is written to leave.
+	// close waits until the deadline at most for what is written to leave.
 	close(deadline time.Time)
 }
 
@@ -70,70 +78,83 @@ func (e *Endpoint) link(rank int) *link {
 	return e.links[rank]
 }
 
-// dialled returns the link with a rank, and sees to it that it comes up.
-func (e *Endpoint) dialled(rank int) *link {
+// dialed returns the link with a rank, and has it come up.
+func (e *Endpoint) dialed(rank int) *link {
 	l := e.link(rank)
 	if l.phase == idle && l.err == nil {
-		l.phase = dialling
-		e.others.Go(func() { e.dial(l) })
+		l.phase = dialing
+		e.engine.GoUnlocked(func() { e.dial(l) })
 	}
 	return l
 }
 
 // attach brings the link up.
 func (l *link) attach(s stream) {
-	l.phase, l.stream, l.heard = up, s, true
+	l.phase, l.stream, l.in.heard = up, s, true
 	close(l.opened)
-	l.makeBuffers()
+	l.in.buf = make([]byte, inLen)
+	l.out.buf = make([]byte, 0, outMax+copyMax)
 	e := l.e
-	if e.err != nil {
-		l.farewell()
+	if e.engine.Failed() {
+		l.terminate()
 		return
 	}
 	l.flush()
-	l.linked()
+	e.engine.LinkUp(l.peer)
 	if l.wants() != 0 {
-		e.nudge() // the driver does not know this link yet
+		e.engine.Interrupt() // the owner does not poll this link yet
 	}
 }
 
-// end notes that nothing comes from the peer any more, and why. It fails the
-// endpoint if somebody waits for the peer.
+// end notes that nothing comes from the peer any more, and why. It fails the endpoint
+// if a step waits for the peer.
 func (l *link) end(err error) {
 	if l.err != nil {
 		return
 	}
 	l.err = err
-	l.head, l.body = nil, nil
+	l.out.head, l.out.body = nil, nil
 	if l.phase != up {
 		close(l.opened)
 	}
-	l.hush()
-	l.noMail()
-	l.fate()
+	l.noticeDone()
+	l.dropTagged()
+	l.failWaiters()
 }
 
-// fate fails the endpoint if somebody waits for a peer from which nothing
-// comes any more.
-func (l *link) fate() {
-	if l.err != nil && (len(l.posted) > 0 || len(l.queue) > 0) {
-		l.e.fail(l.err)
+// failWaiters fails the endpoint if a step waits for a peer from which nothing comes
+// any more.
+func (l *link) failWaiters() {
+	if l.err != nil && (!l.in.queue.Idle() || len(l.out.queue) > 0) {
+		l.e.engine.Fail(l.err)
 	}
 }
 
-// gone ends the link because the connection with the peer broke.
-func (l *link) gone(err error) {
+// lost ends the link because the connection with the peer broke.
+func (l *link) lost(err error) {
 	reason := "its connection ended"
 	switch {
 	case err != io.EOF:
 		reason = err.Error()
-	case l.left > 0 || l.rest > 0 || l.hi > l.lo:
+	case l.in.left > 0 || l.in.rest > 0 || l.in.hi > l.in.lo:
 		reason += " inside a message"
 	}
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})
 }
 
-// nonsense ends the link because what the peer sends is no frame.
-func (l *link) nonsense(err error) {
+// protocolError ends the link because the peer sends what is no frame.
+func (l *link) protocolError(err error) {
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its connection carries " + err.Error()})
+}
+
+// cancel removes the messages of an operation that has failed.
+func (s *sendBuffer) cancel(o *progress.Op) {
+	kept := s.queue[:0]
+	for _, m := range s.queue {
+		if m.op != o {
+			kept = append(kept, m)
+		}
+	}
+	clear(s.queue[len(kept):])
+	s.queue = kept
 }

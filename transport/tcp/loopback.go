@@ -43,7 +43,7 @@ func loopback(n int, poller func([]*link) (poller, error)) ([]*Endpoint, error) 
 }
 
 func (e *Endpoint) hasClosed() bool {
-	e.lock()
-	defer e.mu.Unlock()
-	return e.closed
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	return e.engine.Closed()
 }

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets waits for sockets.
+// sockets is the poller for sockets.
 //
-// They do not belong to the Go runtime's poller: it would wake a thread for
-// every message, also when the one who waits is reading already. They belong to
-// an epoll instance of the endpoint's own, and each is armed there only while
-// somebody sleeps for it. That instance belongs to the runtime's poller, so
-// that a goroutine sleeps in it without keeping a processor.
+// The sockets are not in the Go runtime's poller: it would wake a thread for every
+// message, also when the goroutine that waits is reading already. They are in an epoll
+// instance of the endpoint, and each is armed there only while the owner sleeps for it.
+// That instance is in the runtime's poller, so that a goroutine sleeps in it without
+// keeping a processor.
 type sockets struct {
 	links []*link
 	fd    int // of epoll
 	epoll *os.File
 	raw   syscall.RawConn
-	bell  int // an eventfd that wake writes to
+	event int // an eventfd that wake writes to
 
 	events  [16]unix.EpollEvent
 	found   int  // events that are set
@@ -32,12 +32,12 @@ type sockets struct {
 	collect func(uintptr) bool
 }
 
-// bellRank stands for the bell where an event names a link by its rank.
-const bellRank = -1
+// wakeRank stands for the eventfd where an event names a link by its rank.
+const wakeRank = -1
 
 // newPoller makes a poller for links, which are indexed by rank.
 func newPoller(links []*link) (poller, error) {
-	p := &sockets{links: links, bell: -1}
+	p := &sockets{links: links, event: -1}
 	if err := p.open(); err != nil {
 		p.close()
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -62,10 +62,10 @@ func (p *sockets) open() (err error) {
 	if p.raw, err = p.epoll.SyscallConn(); err != nil {
 		return err
 	}
-	if p.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, p.bell, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: bellRank})
+	return unix.EpollCtl(p.fd, unix.EPOLL_CTL_ADD, p.event, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: wakeRank})
 }
 
 func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
@@ -83,7 +83,7 @@ func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
 	err = raw.Control(func(fd uintptr) {
 		s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
-	if err == nil && failed == nil && near(conn) {
+	if err == nil && failed == nil && local(conn) {
 		// Nothing is congested within a machine. What a clock paces, as BBR does,
 		// takes up to twice as long. Reno is in every kernel, and free to use;
 		// where it is not, the connection stays as it is.
@@ -98,8 +98,8 @@ func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
 	return s, nil
 }
 
-// near reports whether both ends of a connection are on this machine.
-func near(conn net.Conn) bool {
+// local reports whether both ends of a connection are on this machine.
+func local(conn net.Conn) bool {
 	here, ok := conn.LocalAddr().(*net.TCPAddr)
 	there, also := conn.RemoteAddr().(*net.TCPAddr)
 	return ok && also && here.IP.Equal(there.IP)
@@ -124,9 +124,9 @@ func (p *sockets) wait(links []*link, d time.Duration) {
 	// The only error is that d is over.
 	_ = p.raw.Read(p.collect)
 	for _, ev := range p.events[:p.found] {
-		if ev.Fd == bellRank {
+		if ev.Fd == wakeRank {
 			var b [8]byte
-			unix.Read(p.bell, b[:])
+			unix.Read(p.event, b[:])
 			continue
 		}
 		l := p.links[ev.Fd]
@@ -145,7 +145,7 @@ func (p *sockets) wait(links []*link, d time.Duration) {
 	}
 }
 
-// arm has the next event of s wake who sleeps.
+// arm has the next event of s wake the owner.
 func (p *sockets) arm(s *socket, want events) error {
 	if s.armed == want {
 		return nil
@@ -174,15 +174,15 @@ func (p *sockets) yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 func (p *sockets) wake() {
 	one := [8]byte{1} // eight bytes of either order count as more than nothing
-	unix.Write(p.bell, one[:])
+	unix.Write(p.event, one[:])
 }
 
 func (p *sockets) close() {
 	if p.epoll != nil {
 		p.epoll.Close()
 	}
-	if p.bell >= 0 {
-		unix.Close(p.bell)
+	if p.event >= 0 {
+		unix.Close(p.event)
 	}
 }
 
@@ -237,12 +237,12 @@ func (s *socket) write(head, body []byte) (n int, err error) {
 	}
 }
 
-// read and write do not tell the Go scheduler of a call that is short, and
-// cannot block: that takes longer than an empty read.
-const short = 64 << 10
+// rawMax is up to how many bytes read and write do not tell the Go scheduler of the
+// call, which cannot block: telling it takes longer than an empty read.
+const rawMax = 64 << 10
 
 func read(fd int, p []byte) (int, error) {
-	if len(p) > short {
+	if len(p) > rawMax {
 		return unix.Read(fd, p)
 	}
 	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -253,7 +253,7 @@ func read(fd int, p []byte) (int, error) {
 }
 
 func write(fd int, p []byte) (int, error) {
-	if len(p) > short {
+	if len(p) > rawMax {
 		return unix.Write(fd, p)
 	}
 	n, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
@@ -263,9 +263,9 @@ func write(fd int, p []byte) (int, error) {
 	return int(n), nil
 }
 
-// close waits for bytes that have not left yet, as long as it may, and throws
-// away what comes meanwhile: to close over unread bytes, or to receive more
-// afterwards, tears down the connection, and with it what has not left.
+// close waits for bytes that have not left yet, until the deadline, and throws away
+// what comes meanwhile: closing over unread bytes, or receiving more afterwards, resets
+// the connection, and what has not left is lost.
 func (s *socket) close(deadline time.Time) {
 	var b [4 << 10]byte
 	for {

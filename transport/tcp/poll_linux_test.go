@@ -35,7 +35,7 @@ func TestCloseLeavesNoFileDescriptor(t *testing.T) {
 	}
 }
 
-func TestNoClockPacesAConnectionWithinTheMachine(t *testing.T) {
+func TestAConnectionWithinTheMachineIsNotPaced(t *testing.T) {
 	ends, err := Loopback(2)
 	if err != nil {
 		t.Fatal(err)

@@ -2,4 +2,4 @@
 
 package tcp
 
-var newPoller = newPumps
+var newPoller = newGoroutineStreams

@@ -1,56 +1,58 @@
 package tcp
 
 import (
-	"slices"
+	"fmt"
 	"unsafe"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 const (
-	inLen   = 32 << 10  // bytes of a link's buffer: holds every header with its text
-	bulkLen = 256 << 10 // bytes of the endpoint's buffer, where those of large messages lie while they are combined
+	inLen     = 32 << 10  // bytes of a link's read buffer: it holds every header with its text
+	bulkLen   = 256 << 10 // bytes of the endpoint's buffer, where those of long messages lie while they are combined
+	directMin = 4 << 10   // bytes of a frame from which on they are read to where they go
 )
 
-// A receiver is the half of a link that reads.
-type receiver struct {
-	posted []*recv    // receives that are not complete, in order
-	aside  []*message // messages that were put aside, in order
-	in     []byte     // what is read, but not looked at, is in[lo:hi]
-	lo, hi int
+// A recvBuffer is the half of a link that reads.
+type recvBuffer struct {
+	queue   match.Queue
+	buf     []byte // what is read, but not parsed, is in buf[lo:hi]
+	lo, hi  int
+	call    string // the text of the last call, so that equal ones share memory
+	landing        // the message that is being received
 
-	// The message that is landing: where, and how much is to come in this
-	// frame and in later ones.
-	to         *recv
-	keep       *message
-	context    uint32
-	left, rest int
-	split      []byte // the beginning of an element that came in parts
-
-	blocked bool // the message at in[lo] waits until somebody expects it
+	blocked bool // the message at buf[lo] waits until it is expected
 	heard   bool // something has come since this was last looked at
 	fresh   bool // something has come since this rank last sent
-	drops   bool // messages that nobody expects are thrown away
+	drops   bool // messages that are not expected are thrown away
 }
 
-func (l *link) makeBuffers() {
-	l.in = make([]byte, inLen)
-	l.out = make([]byte, 0, outMax+copyMax)
+// A landing is where the bytes of the current frame go, and how many are to come.
+type landing struct {
+	recv       *match.Recv    // to a receive,
+	unexpected *match.Message // to an unexpected message,
+	message    *match.Tagged  // to a tagged message, or nowhere
+	context    uint32
+	left       int // bytes to come in this frame,
+	rest       int // and in later ones
 }
 
-// reads reports whether somebody waits for what the peer has to say.
+// reads reports whether an operation waits for what the peer has to say.
 func (l *link) reads() bool {
-	return l.phase == up && l.err == nil && l.e.err == nil && !l.blocked &&
-		(len(l.posted) > 0 || len(l.queue) > 0 || l.awaits() || l.e.listens || l.drops)
+	return l.phase == up && l.err == nil && !l.e.engine.Failed() && !l.in.blocked &&
+		(!l.in.queue.Idle() || len(l.out.queue) > 0 || l.expectsTagged() || l.e.polls.all || l.in.drops)
 }
 
-// listen takes what the peer has sent, up to a message that nobody expects.
-func (l *link) listen() {
-	listens := l.e.listens
-	l.e.listens = true
+// poll takes what the peer has sent, up to a message that is not expected.
+func (l *link) poll() {
+	all := l.e.polls.all
+	l.e.polls.all = true
 	l.receive()
-	l.e.listens = listens
+	l.e.polls.all = all
 }
 
-// receive takes what the peer has sent, as far as somebody waits for it.
+// receive takes what the peer has sent, as far as an operation waits for it.
 func (l *link) receive() {
 	for l.reads() {
 		p, direct := l.space()
@@ -59,52 +61,53 @@ func (l *link) receive() {
 		case err == errAgain:
 			return
 		case err != nil:
-			l.gone(err)
+			l.lost(err)
 			return
 		}
-		l.e.moved++
-		l.heard, l.fresh = true, true
+		l.e.polls.moved++
+		l.in.heard, l.in.fresh = true, true
 		switch {
 		case !direct:
-			l.hi += n
-		case l.letter != nil:
-			l.tookLetter(n)
-		case l.to != nil && l.to.Combine == nil:
-			l.to.got += n
-			l.took(n)
+			l.in.hi += n
+		case l.in.message != nil:
+			l.messageGot(n)
+		case l.in.recv != nil && l.in.recv.Combine == nil:
+			l.in.recv.Got += n
+			l.got(n)
 		default:
-			l.take(p[:n])
+			l.put(p[:n])
 		}
 		l.parse()
-		if n < len(p) && !l.drops {
+		if n < len(p) && !l.in.drops {
 			return // the stream was empty then
 		}
 	}
 }
 
-// space returns where to read to: if it is direct, into the memory where the
-// bytes of the current frame go or are combined from, else into the link's
-// buffer, which may hold the beginning of a header.
+// space returns where to read to. If it is direct, that is the memory where the bytes
+// of the current frame go or are combined from, otherwise the link's buffer, which may
+// hold the beginning of a header.
 func (l *link) space() (p []byte, direct bool) {
-	if l.left >= 4<<10 && l.lo == l.hi {
-		switch r := l.to; {
-		case l.letter != nil:
-			return l.letter.Data[l.letter.Got:][:l.left], true
+	in := &l.in
+	if in.left >= directMin && in.lo == in.hi {
+		switch r := in.recv; {
+		case in.message != nil:
+			return in.message.Data[in.message.Got:][:in.left], true
 		case r == nil:
-			return l.e.room(0, l.left), true
+			return l.e.room(0, in.left), true
 		case r.Combine == nil:
-			return r.Into[r.got : r.got+l.left], true
+			return r.Into[r.Got : r.Got+in.left], true
 		default:
-			return l.e.room(r.got+len(l.split), l.left), true
+			return l.e.room(r.Got, in.left), true
 		}
 	}
-	l.hi = copy(l.in, l.in[l.lo:l.hi])
-	l.lo = 0
-	return l.in[l.hi:], false
+	in.hi = copy(in.buf, in.buf[in.lo:in.hi])
+	in.lo = 0
+	return in.buf[in.hi:], false
 }
 
-// room returns at most n bytes of the endpoint's buffer for what lies at an
-// offset of a message. Elements are aligned there as they are in the message.
+// room returns at most n bytes of the endpoint's buffer for what lies at an offset of
+// a message. Elements are aligned there as they are in the message.
 func (e *Endpoint) room(offset, n int) []byte {
 	if e.bulk == nil {
 		e.bulk = make([]byte, bulkLen)
@@ -115,15 +118,16 @@ func (e *Endpoint) room(offset, n int) []byte {
 
 // parse looks at what has been read.
 func (l *link) parse() {
-	for l.err == nil && l.e.err == nil {
-		b := l.in[l.lo:l.hi]
-		if l.left > 0 {
+	in := &l.in
+	for l.err == nil && !l.e.engine.Failed() {
+		b := in.buf[in.lo:in.hi]
+		if in.left > 0 {
 			if len(b) == 0 {
 				return
 			}
-			b = b[:min(len(b), l.left)]
-			l.lo += len(b)
-			l.take(b)
+			b = b[:min(len(b), in.left)]
+			in.lo += len(b)
+			l.put(b)
 			continue
 		}
 		if len(b) < headerLen {
@@ -131,91 +135,218 @@ func (l *link) parse() {
 		}
 		h, err := parseHeader(b)
 		if err != nil {
-			l.nonsense(err)
+			l.protocolError(err)
 			return
 		}
 		if len(b) < headerLen+h.text || !l.open(h, b[headerLen:headerLen+h.text]) {
 			return
 		}
-		l.lo += headerLen + h.text
+		in.lo += headerLen + h.text
 	}
 }
 
-func (l *link) begin(h header) {
-	l.context, l.left, l.rest = h.context, h.body, h.total-h.body
-	l.took(0)
+// open begins with a frame. It returns false where the frame has to wait.
+func (l *link) open(h header, text []byte) bool {
+	switch h.kind {
+	case messageFrame:
+		if l.in.rest > 0 {
+			l.protocolError(fmt.Errorf("a message inside another"))
+			return false
+		}
+		return l.openMessage(h, text)
+	case chunkFrame:
+		if h.context != l.in.context || h.body > l.in.rest {
+			l.protocolError(fmt.Errorf("%d bytes more of a message that has no more", h.body))
+			return false
+		}
+		l.in.left, l.in.rest = h.body, l.in.rest-h.body
+	case probeFrame:
+		l.openProbe(l.callOf(h, text))
+	case leftFrame, abortFrame, mismatchFrame:
+		if err := l.openNotice(h, text); err != nil {
+			l.protocolError(err)
+			return false
+		}
+	default:
+		if err := l.openTagged(h, text); err != nil {
+			l.protocolError(err)
+			return false
+		}
+	}
+	return true
 }
 
-// take takes bytes of the current frame to where they go.
-func (l *link) take(p []byte) {
+// callOf returns the call that a frame names. It allocates nothing where the text is
+// that of the frame before, or of the receive that waits.
+func (l *link) callOf(h header, text []byte) match.Call {
+	if string(text) != l.in.call {
+		if r := l.in.queue.Posted(h.context); r != nil && string(text) == r.Step.Signature.Call {
+			l.in.call = r.Step.Signature.Call
+		} else {
+			l.in.call = string(text)
+		}
+	}
+	return match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence, Call: l.in.call}}
+}
+
+// openMessage begins with a message if its receive is posted. Otherwise the message
+// stays where it is, which holds the peer back. But it must not hold back tagged
+// messages, nor messages of other contexts: if an operation waits for those, the
+// message is moved to the unexpected queue.
+func (l *link) openMessage(h header, text []byte) bool {
+	m := match.Header{Call: l.callOf(h, text), Size: h.total}
+	verdict, r, s := l.in.queue.Match(&m, &l.e.engine)
 	switch {
-	case l.letter != nil:
-		copy(l.letter.Data[l.letter.Got:], p)
-		l.tookLetter(len(p))
+	case verdict == match.Mismatch:
+		l.e.engine.FailMismatch(s, l.peer, m.Signature)
+		return false
+	case verdict == match.WrongSize:
+		l.e.engine.FailSize(r, h.total)
+		return false
+	case verdict == match.Deliver:
+		l.in.recv = r
+	case l.in.drops:
+	case l.expectsTagged() || l.in.queue.PostedElsewhere(h.context):
+		l.in.unexpected = &match.Message{Header: m}
+		l.in.queue.Enqueue(l.in.unexpected)
+	default:
+		l.in.blocked = true
+		return false
+	}
+	l.in.context, l.in.left, l.in.rest = h.context, h.body, h.total-h.body
+	l.got(0)
+	return true
+}
+
+// put takes bytes of the current frame to where they go.
+func (l *link) put(p []byte) {
+	in := &l.in
+	switch {
+	case in.message != nil:
+		copy(in.message.Data[in.message.Got:], p)
+		l.messageGot(len(p))
 		return
-	case l.to != nil && l.to.Combine == nil:
-		l.to.got += copy(l.to.Into[l.to.got:], p)
-	case l.to != nil:
-		l.combine(l.to, p)
-	case l.keep != nil:
-		l.keep.data = append(l.keep.data, p...)
+	case in.recv != nil:
+		if in.recv.Combine != nil && uintptr(unsafe.Pointer(&p[0]))%8 != uintptr(in.recv.Got)%8 {
+			b := l.e.room(in.recv.Got, len(p))
+			copy(b, p)
+			p = b
+		}
+		in.recv.Put(p)
+	case in.unexpected != nil:
+		in.unexpected.Data = append(in.unexpected.Data, p...)
+		in.unexpected.Got += len(p)
 	}
-	l.took(len(p))
+	l.got(len(p))
 }
 
-// took notes that n bytes of the current frame are where they go.
-func (l *link) took(n int) {
-	if l.left -= n; l.left > 0 || l.rest > 0 {
+// got notes that n bytes of the current frame are where they go.
+func (l *link) got(n int) {
+	in := &l.in
+	if in.left -= n; in.left > 0 || in.rest > 0 {
 		return
 	}
-	if r := l.to; r != nil {
-		if len(l.split) > 0 { // Into is no multiple of Elem
-			r.combine(l.split)
-			l.split = l.split[:0]
-		}
-		l.to = nil
-		l.landed(r)
+	if r := in.recv; r != nil {
+		in.recv = nil
+		in.queue.Unpost(r)
+		in.queue.Complete(r)
 	}
-	if l.keep != nil {
-		l.keep.whole = true
-		l.keep = nil
-		l.e.lookAgain(l)
+	if in.unexpected != nil {
+		in.unexpected = nil
+		l.e.recheck(l)
 	}
 }
 
-func (l *link) landed(r *recv) {
-	i := slices.Index(l.posted, r)
-	l.posted = slices.Delete(l.posted, i, i+1)
-	r.complete(l.e)
+// recheckNow looks again at what has come, because more of it is expected than before.
+func (l *link) recheckNow() {
+	for l.deliverUnexpected() {
+	}
+	l.in.blocked = false
+	l.parse()
+	l.failWaiters()
+	if l.tagged.ready {
+		l.tagged.ready = false
+		l.flush()
+	}
 }
 
-// combine combines the whole elements of p, and keeps the beginning of one that
-// goes on later.
-func (l *link) combine(r *recv, p []byte) {
-	elem := max(r.Elem, 1)
-	if len(l.split) > 0 {
-		n := min(elem-len(l.split), len(p))
-		l.split, p = append(l.split, p[:n]...), p[n:]
-		if len(l.split) < elem {
-			return
-		}
-		r.combine(l.split)
-		l.split = l.split[:0]
+// deliverUnexpected gives one unexpected message to its receive. It returns false if
+// there was none to give.
+func (l *link) deliverUnexpected() bool {
+	verdict, m, r := l.in.queue.MatchUnexpected()
+	switch verdict {
+	case match.Mismatch:
+		l.e.engine.FailMismatch(r.Step, l.peer, m.Signature)
+	case match.WrongSize:
+		l.e.engine.FailSize(r, m.Size)
+	case match.Deliver:
+		l.in.queue.Deliver(m, r)
+		return true
 	}
-	whole := len(p) - len(p)%elem
-	if whole > 0 {
-		q := p[:whole]
-		if uintptr(unsafe.Pointer(&q[0]))%8 != uintptr(r.got)%8 {
-			q = l.e.room(r.got, whole)
-			copy(q, p)
-		}
-		r.combine(q)
-	}
-	l.split = append(l.split, p[whole:]...)
+	return false
 }
 
-func (r *recv) combine(p []byte) {
-	n := r.got + len(p)
-	r.Combine(r.Into[r.got:n:n], r.Held[r.got:n:n], p)
-	r.got = n
+// unreceived returns the call of a message that was not received.
+func (l *link) unreceived() (theirs transport.Signature, ok bool) {
+	if m := l.in.queue.First(); m != nil {
+		return m.Signature, true
+	}
+	if l.in.blocked { // then its header and text have come
+		b := l.in.buf[l.in.lo:l.in.hi]
+		if h, err := parseHeader(b); err == nil {
+			return l.callOf(h, b[headerLen:headerLen+h.text]).Signature, true
+		}
+	}
+	return theirs, false
+}
+
+// A stall probe is what a rank sends to a peer that has said nothing for a while: the
+// call in which it waits for the peer. Ranks that only wait for each other learn so
+// that they are in different calls.
+
+// probe sends a stall probe for each receive that has waited for long.
+func (l *link) probe() {
+	if l.in.heard {
+		l.in.heard = false
+		return
+	}
+	if !l.mayProbe() {
+		return
+	}
+	for _, r := range l.in.queue.Receives() {
+		if !r.Probed && l.mayProbe() {
+			r.Probed = true
+			s := &r.Step.Signature
+			h := header{kind: probeFrame, text: len(s.Call), context: s.Context, sequence: s.Sequence}
+			l.out.head = append(h.append(l.out.buf[:0]), s.Call...)
+			l.flush()
+		}
+	}
+}
+
+// mayProbe reports whether there is a stall probe to send. There is none where a
+// message to the peer is on its way, which says as much.
+func (l *link) mayProbe() bool {
+	if l.phase != up || l.err != nil || l.out.pending() || l.in.recv != nil {
+		return false
+	}
+	for _, r := range l.in.queue.Receives() {
+		if !r.Probed {
+			return true
+		}
+	}
+	return false
+}
+
+// openProbe compares the call in which the peer waits for this rank with the one in
+// which this rank is.
+func (l *link) openProbe(theirs match.Call) {
+	s := l.e.engine.StepIn(theirs.Context)
+	switch {
+	case s == nil:
+	case s.Contradicts(&theirs),
+		// What this rank waits for, the peer has not sent, and is past it.
+		l.in.queue.Posted(theirs.Context) != nil && l.in.queue.FirstIn(theirs.Context) == nil && match.Before(s.Sequence, theirs.Sequence):
+		l.e.engine.FailMismatch(s, l.peer, theirs.Signature)
+	}
 }

@@ -29,6 +29,7 @@ type Recv struct {
 	Step    *Step
 	Got     int  // bytes of the message that have been put
 	Blocked bool // Ordered, and a receive before it is not complete
+	Probed  bool // the peer has been told that the receive waits
 
 	done    bool
 	partial []byte // the beginning of an element that continues in the next piece
@@ -42,7 +43,7 @@ func (s *Step) Start(owner Owner, call Call, recvs []transport.Recv) {
 	s.Recvs = slices.Grow(s.Recvs[:0], n)[:n]
 	for i := range recvs {
 		r := &s.Recvs[i]
-		r.Recv, r.Step, r.Got, r.done = &recvs[i], s, 0, false
+		r.Recv, r.Step, r.Got, r.Probed, r.done = &recvs[i], s, 0, false, false
 		r.Blocked = r.Ordered && i > 0
 		r.partial = r.partial[:0]
 	}

@@ -6,66 +6,66 @@ import (
 	"time"
 )
 
-// pumps waits for pumps, on every system.
-type pumps struct {
-	bell chan struct{}
+// goroutineStreams is the poller for goroutine streams, on every system.
+type goroutineStreams struct {
+	woken chan struct{}
 }
 
-func newPumps([]*link) (poller, error) {
-	return &pumps{bell: make(chan struct{}, 1)}, nil
+func newGoroutineStreams([]*link) (poller, error) {
+	return &goroutineStreams{woken: make(chan struct{}, 1)}, nil
 }
 
-func (p *pumps) attach(_ *link, conn net.Conn) (stream, error) {
-	s := &pump{conn: conn, wake: p.wake}
+func (p *goroutineStreams) attach(_ *link, conn net.Conn) (stream, error) {
+	s := &goroutineStream{conn: conn, wake: p.wake}
 	s.changed.L = &s.mu
-	s.filling.Go(s.fill)
-	s.emptied.Go(s.empty)
+	s.reading.Go(s.readLoop)
+	s.writing.Go(s.writeLoop)
 	return s, nil
 }
 
 // wait leaves it to the streams to say which of them is ready. It looks before it
-// waits: the bell may have rung for a link while nobody waited for that one yet.
-func (p *pumps) wait(links []*link, d time.Duration) {
+// waits: wake may have been called for a link while no operation waited for that one.
+func (p *goroutineStreams) wait(links []*link, d time.Duration) {
 	ready := false
 	for _, l := range links {
 		l.ready = l.want
-		ready = l.stream.(*pump).ready(l.want) || ready
+		ready = l.stream.(*goroutineStream).ready(l.want) || ready
 	}
 	if ready {
 		return
 	}
 	if d < 0 {
-		<-p.bell
+		<-p.woken
 		return
 	}
 	late := time.NewTimer(d)
 	defer late.Stop()
 	select {
-	case <-p.bell:
+	case <-p.woken:
 	case <-late.C:
 	}
 }
 
-func (p *pumps) spins() bool { return false }
+func (p *goroutineStreams) spins() bool { return false }
 
-func (p *pumps) yield() {}
+func (p *goroutineStreams) yield() {}
 
-func (p *pumps) wake() {
+func (p *goroutineStreams) wake() {
 	select {
-	case p.bell <- struct{}{}:
+	case p.woken <- struct{}{}:
 	default:
 	}
 }
 
-func (p *pumps) close() {}
+func (p *goroutineStreams) close() {}
 
-// A pump is a stream over a connection that blocks: one goroutine fills a
-// buffer from it, another empties a buffer into it.
-type pump struct {
+// A goroutineStream is a stream over a connection that blocks: one goroutine reads
+// from it into a buffer, another writes from a buffer to it.
+type goroutineStream struct {
 	conn    net.Conn
 	wake    func()
-	filling sync.WaitGroup
-	emptied sync.WaitGroup
+	reading sync.WaitGroup
+	writing sync.WaitGroup
 
 	mu      sync.Mutex
 	changed sync.Cond // something that a goroutine waits for has changed
@@ -76,12 +76,12 @@ type pump struct {
 	outErr  error  // why nothing goes any more
 }
 
-const pumpLen = 256 << 10 // bytes that a pump takes
+const streamLen = 256 << 10 // bytes of a buffer
 
-// fill reads what comes, one buffer after the other. Once the pump is closed,
-// it throws it away.
-func (s *pump) fill() {
-	buf := make([]byte, pumpLen)
+// readLoop reads what comes, one buffer after the other. Once the stream is closed, it
+// throws it away.
+func (s *goroutineStream) readLoop() {
+	buf := make([]byte, streamLen)
 	for {
 		n, err := s.conn.Read(buf)
 		s.mu.Lock()
@@ -97,8 +97,8 @@ func (s *pump) fill() {
 	}
 }
 
-// empty writes what is to go, until the pump is closed and nothing is left.
-func (s *pump) empty() {
+// writeLoop writes what is to go, until the stream is closed and nothing is left.
+func (s *goroutineStream) writeLoop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var next []byte
@@ -120,17 +120,17 @@ func (s *pump) empty() {
 }
 
 // ready reports whether one of these is possible.
-func (s *pump) ready(want events) bool {
+func (s *goroutineStream) ready(want events) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	came := len(s.in) > 0 || s.inErr != nil
-	if want&writable != 0 && (s.outErr == nil && len(s.out) < pumpLen || s.outErr != nil && came) {
+	if want&writable != 0 && (s.outErr == nil && len(s.out) < streamLen || s.outErr != nil && came) {
 		return true
 	}
 	return want&readable != 0 && came
 }
 
-func (s *pump) read(p []byte) (int, error) {
+func (s *goroutineStream) read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := copy(p, s.in)
@@ -145,7 +145,7 @@ func (s *pump) read(p []byte) (int, error) {
 	return 0, errAgain
 }
 
-func (s *pump) write(head, body []byte) (n int, err error) {
+func (s *goroutineStream) write(head, body []byte) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -155,7 +155,7 @@ func (s *pump) write(head, body []byte) (n int, err error) {
 		return 0, s.outErr
 	}
 	for _, p := range [...][]byte{head, body} {
-		p = p[:min(len(p), pumpLen-len(s.out))]
+		p = p[:min(len(p), streamLen-len(s.out))]
 		s.out = append(s.out, p...)
 		n += len(p)
 	}
@@ -166,15 +166,15 @@ func (s *pump) write(head, body []byte) (n int, err error) {
 	return n, nil
 }
 
-func (s *pump) close(deadline time.Time) {
+func (s *goroutineStream) close(deadline time.Time) {
 	s.mu.Lock()
 	s.closed = true
 	s.changed.Broadcast()
 	s.mu.Unlock()
 	if s.conn.SetWriteDeadline(deadline) == nil {
-		s.emptied.Wait()
+		s.writing.Wait()
 	}
 	s.conn.Close()
-	s.emptied.Wait()
-	s.filling.Wait()
+	s.writing.Wait()
+	s.reading.Wait()
 }

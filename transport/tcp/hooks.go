@@ -1,0 +1,126 @@
+package tcp
+
+import (
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// hooks is the endpoint as its engine sees it.
+type hooks Endpoint
+
+var _ progress.Transport = (*hooks)(nil)
+
+func (h *hooks) Drive(o *progress.Op) { (*Endpoint)(h).drive(o) }
+func (h *hooks) Interrupt()           { h.polls.poller.wake() }
+func (h *hooks) Settle()              { (*Endpoint)(h).settle() }
+func (h *hooks) BeforeUnlock()        {}
+func (h *hooks) Recheck(peer int)     { (*Endpoint)(h).recheck(h.links[peer]) }
+
+func (h *hooks) Terminate(error) {
+	e := (*Endpoint)(h)
+	for _, l := range e.links {
+		if l != nil {
+			l.terminate()
+		}
+	}
+	if e.queued.notices > 0 && !e.engine.Closed() {
+		e.engine.Go(e.flushNotices)
+	}
+}
+
+func (h *hooks) Left(o *progress.Op) {
+	if o.Pending() == 0 {
+		return
+	}
+	for _, l := range h.links {
+		if l != nil {
+			l.in.queue.Cancel(&o.Step)
+			l.out.cancel(o)
+		}
+	}
+}
+
+// Poll leaves the reading to the operation that waits next, if there is one.
+func (h *hooks) Poll(from int, waits bool) {
+	e := (*Endpoint)(h)
+	if from >= 0 && from != e.cfg.Rank {
+		e.dialed(from)
+	}
+	if waits {
+		return
+	}
+	h.Expect(from, 1)
+	e.settle()
+	for i, l := range e.links {
+		if l != nil && (from == transport.Any || from == i) {
+			l.receive()
+		}
+	}
+	h.Expect(from, -1)
+	e.settle()
+}
+
+// PeerError keeps a link with a rank that has not left, so that the endpoint learns
+// when all have.
+func (h *hooks) PeerError(from int) error {
+	if from != transport.Any {
+		if l := h.links[from]; l != nil {
+			return l.err
+		}
+		return nil
+	}
+	next, linked := -1, false
+	err := h.engine.AllGone(func(peer int) error {
+		switch l := h.links[peer]; {
+		case l == nil || l.err == nil && l.phase == idle:
+			if next < 0 {
+				next = peer
+			}
+		case l.err == nil:
+			linked = true
+		default:
+			return l.err
+		}
+		return nil
+	})
+	if err == nil && !linked && next >= 0 {
+		(*Endpoint)(h).dialed(next)
+	}
+	return err
+}
+
+// Expect has what the links hold back looked at again.
+func (h *hooks) Expect(from, n int) {
+	e := (*Endpoint)(h)
+	switch {
+	case from == e.cfg.Rank:
+	case from >= 0:
+		l := e.links[from]
+		l.tagged.Waiters += n
+		if n > 0 {
+			e.recheck(l)
+		}
+	default:
+		e.polls.anySource += n
+		if n < 0 {
+			return
+		}
+		for _, l := range e.links {
+			if l != nil && l.in.blocked {
+				e.recheck(l)
+			}
+		}
+		e.engine.Interrupt()
+	}
+}
+
+func (h *hooks) ReturnCredits(peer, size int) {
+	l := h.links[peer]
+	if due := l.tagged.Credits.Consume(size); due > 0 {
+		l.control(header{kind: creditFrame, total: due})
+	}
+}
+
+func (h *hooks) SendCTS(peer int, number uint32) {
+	h.links[peer].control(header{kind: ctsFrame, sequence: number})
+}

@@ -1,0 +1,59 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+// Send implements [transport.Messenger].
+func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	if err := e.engine.CheckSend(ctx, to); err != nil {
+		return err
+	}
+	switch {
+	case len(kind) > callMax:
+		return fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(kind), callMax)
+	case to == e.cfg.Rank:
+		return e.engine.SendSelf(ctx, m, kind, data)
+	}
+	l := e.dialed(to)
+	if err := l.awaitUp(ctx); err != nil {
+		return err
+	}
+	if len(data) <= match.EagerMax && l.tagged.Credits.Use(len(data)) {
+		l.enqueueTagged(header{kind: eagerFrame, body: len(data), context: m.Context, total: len(data)}, m.Tag, kind, data)
+		return nil
+	}
+	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, kind, data)
+}
+
+// awaitUp returns when the link is up, and has taken what the peer has sent: a rank
+// that only sends would never learn otherwise that the peer has gone.
+func (l *link) awaitUp(ctx context.Context) error {
+	for l.phase != up && l.err == nil {
+		if err := l.e.engine.AwaitLink(ctx, l.peer); err != nil {
+			return err
+		}
+	}
+	l.poll()
+	if err := l.e.engine.Err(); err != nil {
+		return err
+	}
+	return l.err
+}
+
+// Recv implements [transport.Messenger]. When ctx ends while the contents of a long
+// message are on their way, the endpoint's part in the job ends.
+func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	return e.engine.Recv(ctx, from, m, kind, into)
+}
+
+// Probe implements [transport.Messenger].
+func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	return e.engine.Probe(ctx, from, m, wait)
+}

@@ -1,0 +1,194 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// A taggedLink is the part of a link that carries tagged messages. Package progress
+// has their protocol; here are its frames. They are always read at once, and hold up
+// nothing: the contents of a rendezvous message come when the receiver asks for them,
+// and go to where they are to be.
+type taggedLink struct {
+	progress.TaggedPeer
+	ready  bool // the peer has asked for a message, which is to be written
+	queued bool // frames wait to be written, also while no goroutine of the program waits
+}
+
+// expectsTagged reports whether an operation waits for a tagged message from the
+// peer, or for a transfer.
+func (l *link) expectsTagged() bool { return l.tagged.Waiters > 0 || l.e.polls.anySource > 0 }
+
+// enqueueTagged writes a frame of a tagged message, behind all that is queued. What
+// the stream does not take now is copied, and written by the flusher.
+func (l *link) enqueueTagged(h header, tag int, kind string, data []byte) {
+	h.text = tagLen + len(kind)
+	frame := l.out.buf[:0]
+	behind := l.out.pending()
+	if behind {
+		frame = make([]byte, 0, headerLen+h.text+len(data))
+	}
+	frame = binary.LittleEndian.AppendUint64(h.append(frame), uint64(tag))
+	frame = append(frame, kind...)
+	switch {
+	case behind:
+		l.out.queue = append(l.out.queue, outgoing{frames: true, data: append(frame, data...)})
+	case len(data) <= copyMax:
+		l.out.head = append(frame, data...)
+		l.flush()
+	default:
+		l.out.head, l.out.body = frame, data
+		l.flush()
+		l.out.body = slices.Clone(l.out.body)
+	}
+	if l.out.pending() && l.err == nil && !l.e.engine.Failed() {
+		l.e.watch(l)
+		l.setTaggedQueued(true)
+	}
+}
+
+// setTaggedQueued says whether the link has frames for the flusher.
+func (l *link) setTaggedQueued(queued bool) {
+	if l.tagged.queued == queued {
+		return
+	}
+	l.tagged.queued = queued
+	if queued {
+		l.e.queued.tagged++
+		l.e.engine.StartFlusher()
+	} else {
+		l.e.queued.tagged--
+	}
+}
+
+// taggedDone ends the flusher when all is written.
+func (l *link) taggedDone() {
+	if !l.tagged.queued || l.out.pending() {
+		return
+	}
+	l.setTaggedQueued(false)
+	if l.e.queued.tagged == 0 {
+		l.e.engine.Flushed()
+	}
+}
+
+// control writes a frame without contents before all that is queued.
+func (l *link) control(h header) {
+	if l.err != nil || l.e.engine.Failed() {
+		return
+	}
+	l.out.controls = h.append(l.out.controls)
+	l.flush()
+	if l.out.pending() {
+		l.e.watch(l)
+	}
+}
+
+// SendRTS implements [progress.Wire].
+func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, kind string) {
+	l.enqueueTagged(header{kind: rtsFrame, context: m.Context, sequence: s.Number, total: len(s.Data)}, m.Tag, kind, nil)
+}
+
+// SendWithdraw implements [progress.Wire].
+func (l *link) SendWithdraw(s *progress.PendingSend) {
+	l.enqueueTagged(header{kind: withdrawFrame, sequence: s.Number}, 0, "", nil)
+}
+
+// Withdrawn implements [progress.Wire]. Contents that are queued have begun: they
+// cannot be withdrawn.
+func (l *link) Withdrawn(*progress.PendingSend) {}
+
+// Gone implements [progress.Wire].
+func (l *link) Gone() bool { return l.err != nil }
+
+// openTagged begins with a frame of the tagged-message protocol.
+func (l *link) openTagged(h header, text []byte) error {
+	switch h.kind {
+	case eagerFrame, rtsFrame:
+		return l.openEager(h, text)
+	case withdrawFrame:
+		l.e.engine.Tagged().Withdraw(l.peer, h.sequence)
+	case ctsFrame:
+		if s := l.tagged.CTS(h.sequence); s != nil {
+			l.out.queue = append(l.out.queue, outgoing{send: s, data: s.Data})
+			l.tagged.ready = true
+			l.e.recheck(l)
+		}
+	case fragmentFrame:
+		m := l.e.engine.Tagged().Pulled(l.peer, h.sequence)
+		if m == nil || l.in.rest > 0 || h.body > m.Size-m.Got {
+			return fmt.Errorf("%d bytes of a tagged message that no receive has asked for", h.body)
+		}
+		l.in.message, l.in.left = m, h.body
+		l.messageGot(0)
+	case creditFrame:
+		l.tagged.Credits.Return(h.total)
+	}
+	return nil
+}
+
+// openEager begins with an eager message, or takes the announcement of a rendezvous
+// message.
+func (l *link) openEager(h header, text []byte) error {
+	switch {
+	case len(text) < tagLen || l.in.rest > 0:
+		return errors.New("a tagged message inside another message")
+	case h.kind == eagerFrame && (h.total > match.EagerMax || h.body != h.total):
+		return fmt.Errorf("an eager message of %d bytes", h.total)
+	}
+	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.Kind(text[tagLen:])}
+	if h.kind == rtsFrame {
+		l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: h.sequence})
+		return nil
+	}
+	m := l.e.engine.Tagged().New(h.total)
+	m.MessageInfo, m.Context = info, h.context
+	l.in.message, l.in.left = m, h.body
+	l.messageGot(0)
+	return nil
+}
+
+// messageGot notes that n bytes of a tagged message are where they go.
+func (l *link) messageGot(n int) {
+	m := l.in.message
+	m.Got += n
+	if l.in.left -= n; l.in.left > 0 {
+		return
+	}
+	l.in.message = nil
+	switch {
+	case !m.Rendezvous:
+		l.e.engine.Arrived(m)
+	case m.Got == m.Size:
+		m.Done(nil)
+	}
+}
+
+// dropTagged notes that the link has ended: no tagged message leaves any more, and the
+// rendezvous messages of the peer are lost.
+func (l *link) dropTagged() {
+	l.out.head, l.out.body, l.out.controls = nil, nil, nil
+	l.out.queue = slices.DeleteFunc(l.out.queue, func(m outgoing) bool { return m.op == nil })
+	l.setTaggedQueued(false)
+	if l.e.queued.tagged == 0 && l.e.queued.notices == 0 {
+		l.e.engine.Flushed()
+	}
+	l.e.engine.PeerGone(l.peer, l.err)
+	l.tagged.Drop()
+}
+
+// queuedFrames returns the frames of eager messages that wait for what is before them.
+func (s *sendBuffer) queuedFrames() (b []byte) {
+	for _, m := range s.queue {
+		if m.frames && !m.begun {
+			b = append(b, m.data...)
+		}
+	}
+	return b
+}
