@@ -48,10 +48,15 @@ type Endpoint struct {
 	wakes  pendingWakeups
 	out    sendQueue
 	wait   waitPolicy
-	bulk   []byte  // where bytes are read to that are combined then
-	probe  *uint64 // the word of this rank's cmaProbe
-	denied bool    // a peer's memory could not be read
+	bulk   []byte // where bytes are read to that are combined then
+	cma    cmaUse
 	close  sync.Once
+}
+
+// A cmaUse is what an endpoint has to do with cross-memory attach.
+type cmaUse struct {
+	word   *uint64 // the word of this rank's cmaProbe
+	denied bool    // a peer's memory could not be read
 }
 
 // A pollSet is what the progress owner polls.
@@ -100,7 +105,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	e := &Endpoint{
 		cfg: cfg, seg: seg, state: seg.rankState(cfg.Rank),
-		links: make([]link, cfg.Size), probe: new(uint64),
+		links: make([]link, cfg.Size), cma: cmaUse{word: new(uint64)},
 	}
 	if seg.own != nil && !lockRank(seg.own, cfg.Rank) || !e.state.join() {
 		return nil, errors.Join(fmt.Errorf("shm: rank %d has joined already", cfg.Rank), seg.close())
@@ -118,10 +123,10 @@ func New(cfg Config) (*Endpoint, error) {
 	e.out.staging = make([]stagingBuffer, seg.buffers)
 	e.out.multicast.cells = seg.multicastCells(cfg.Rank)
 	allowPtrace()
-	*e.probe = rand.Uint64() | 1
-	e.state.cma.address.Store(uint64(uintptr(unsafe.Pointer(e.probe))))
+	*e.cma.word = rand.Uint64() | 1
+	e.state.cma.address.Store(uint64(uintptr(unsafe.Pointer(e.cma.word))))
 	e.state.cma.pid.Store(int64(os.Getpid()))
-	e.state.cma.value.Store(*e.probe)
+	e.state.cma.value.Store(*e.cma.word)
 	residents.Add(1)
 	return e, nil
 }
@@ -172,7 +177,7 @@ func (e *Endpoint) Lost(rank int, reason string) {
 func (e *Endpoint) CMADenied() bool {
 	e.engine.Lock()
 	defer e.unlock()
-	return e.denied
+	return e.cma.denied
 }
 
 // Release implements [transport.Endpoint].

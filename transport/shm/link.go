@@ -229,7 +229,7 @@ func (l *link) canReadPeer() bool {
 		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == value {
 			l.cma = cmaWorks
 		} else if l.state.stage() == joined {
-			l.e.denied = true
+			l.e.cma.denied = true
 		}
 	}
 	return l.cma == cmaWorks

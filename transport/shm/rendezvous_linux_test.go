@@ -78,7 +78,7 @@ func TestTheMemoryOfARankThatIsJustJoiningIsTriedAgain(t *testing.T) {
 	value := l.state.cma.value.Swap(0) // as before New has written it
 	l.canReadPeer()
 	l.state.cma.value.Store(value)
-	if !l.canReadPeer() && !ends[0].denied {
+	if !l.canReadPeer() && !ends[0].cma.denied {
 		t.Error("rank 0 never tries whether it can read the memory of rank 1")
 	}
 }

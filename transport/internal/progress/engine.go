@@ -56,22 +56,30 @@ type Engine struct {
 	Rank, Size int
 	Entering   atomic.Int32 // goroutines that wait for the lock
 
-	transport Transport
-	mu        sync.Mutex
-	left      sync.Cond // an operation has left
-	closed    bool
-	err       error               // why this endpoint's part has ended
-	last      transport.Signature // the last call in the context of all ranks
-
-	ops     []*Op // in progress
-	spare   []*Op
-	owned   bool // an operation is the progress owner
-	asleep  bool // the owner sleeps in the kernel, without the lock
-	watches []watch
-
+	transport  Transport
+	mu         sync.Mutex
+	end        ending
+	ops        []*Op // in progress
+	spare      []*Op
+	owner      ownership
+	watches    []watch
 	tagged     match.TaggedQueue
 	own        match.Credits // for messages of this rank to itself
 	background sync.WaitGroup
+}
+
+// An ending says whether and why the endpoint's part in the job has ended.
+type ending struct {
+	closed bool
+	err    error
+	last   transport.Signature // the last call in the context of all ranks
+	left   sync.Cond           // an operation has left
+}
+
+// An ownership says whether an operation is the progress owner.
+type ownership struct {
+	taken  bool
+	asleep bool // the owner sleeps in the kernel, without the lock
 }
 
 // ErrPanicked is the error of an endpoint whose step has panicked in a Combine.
@@ -82,7 +90,7 @@ var errTwoSteps = errors.New("two steps of one context at a time")
 // Init makes the engine ready for the transport that embeds it.
 func (e *Engine) Init(t Transport, rank, size int) {
 	e.transport, e.Rank, e.Size = t, rank, size
-	e.left.L = &e.mu
+	e.end.left.L = &e.mu
 }
 
 // Lock takes the lock. A progress owner that spins sees that somebody wants it.
@@ -103,20 +111,20 @@ func (e *Engine) Unlock() {
 
 // Err returns why this endpoint's part in the job has ended, or nil.
 func (e *Engine) Err() error {
-	if e.closed {
+	if e.end.closed {
 		return transport.ErrClosed
 	}
-	return e.err
+	return e.end.err
 }
 
 // Failed reports whether this endpoint's part in the job has ended.
-func (e *Engine) Failed() bool { return e.err != nil }
+func (e *Engine) Failed() bool { return e.end.err != nil }
 
 // Closed reports whether Close was called.
-func (e *Engine) Closed() bool { return e.closed }
+func (e *Engine) Closed() bool { return e.end.closed }
 
 // LastCall returns the last call in the context of all ranks.
-func (e *Engine) LastCall() transport.Signature { return e.last }
+func (e *Engine) LastCall() transport.Signature { return e.end.last }
 
 // Ops returns the operations in progress.
 func (e *Engine) Ops() []*Op { return e.ops }
@@ -124,18 +132,18 @@ func (e *Engine) Ops() []*Op { return e.ops }
 // Admit checks a step before anything of it is started. An error ends the
 // endpoint's part in the job.
 func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
-	if e.closed {
+	if e.end.closed {
 		return transport.ErrClosed
 	}
-	if e.err == nil {
+	if e.end.err == nil {
 		if err := e.validate(ctx, step); err != nil {
 			e.Fail(err)
 		}
 	}
-	if e.err == nil && step.Signature.Context == 0 {
-		e.last = step.Signature
+	if e.end.err == nil && step.Signature.Context == 0 {
+		e.end.last = step.Signature
 	}
-	return e.err
+	return e.end.err
 }
 
 func (e *Engine) validate(ctx context.Context, step *transport.Step) error {
@@ -181,7 +189,7 @@ func (e *Engine) StepIn(context uint32) *match.Step {
 // endpoint.
 func (e *Engine) Steps(f func(o *Op)) {
 	for _, o := range e.ops {
-		if e.err == nil && !o.over && o.kind == stepOp {
+		if e.end.err == nil && !o.over && o.kind == stepOp {
 			f(o)
 		}
 	}
@@ -190,10 +198,10 @@ func (e *Engine) Steps(f func(o *Op)) {
 // Fail ends this endpoint's part in the job: every peer is told why, and every
 // operation in progress returns err.
 func (e *Engine) Fail(err error) {
-	if e.err != nil {
+	if e.end.err != nil {
 		return
 	}
-	e.err = err
+	e.end.err = err
 	e.transport.Terminate(err)
 	for _, o := range e.ops {
 		o.Finish(err)
@@ -215,13 +223,13 @@ func (e *Engine) FailSize(r *match.Recv, size int) {
 // Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns
 // when every operation has left.
 func (e *Engine) Close(flush func()) {
-	e.closed = true
+	e.end.closed = true
 	e.Fail(transport.ErrClosed)
 	if flush != nil {
 		flush()
 	}
 	for len(e.ops) > 0 {
-		e.left.Wait()
+		e.end.left.Wait()
 	}
 	for _, w := range e.watches {
 		w.stop()
@@ -247,26 +255,26 @@ func (e *Engine) WaitBackground() { e.background.Wait() }
 
 // Interrupt wakes the progress owner if it sleeps in the kernel.
 func (e *Engine) Interrupt() {
-	if e.asleep {
-		e.asleep = false
+	if e.owner.asleep {
+		e.owner.asleep = false
 		e.transport.Interrupt()
 	}
 }
 
 // Asleep reports whether the progress owner sleeps in the kernel.
-func (e *Engine) Asleep() bool { return e.asleep }
+func (e *Engine) Asleep() bool { return e.owner.asleep }
 
 // EnterSleep releases the lock for the progress owner, which goes to sleep in the
 // kernel. ExitSleep takes it back.
 func (e *Engine) EnterSleep() {
-	e.asleep = true
+	e.owner.asleep = true
 	e.Unlock()
 }
 
 // ExitSleep takes the lock back after EnterSleep.
 func (e *Engine) ExitSleep() {
 	e.Lock()
-	e.asleep = false
+	e.owner.asleep = false
 }
 
 // A watch is a context whose end is noticed while an operation uses it. It stays
@@ -328,7 +336,7 @@ func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
 	for _, o := range e.ops {
 		switch {
 		case o.over || o.done != done:
-		case o.kind != stepOp && !o.committed:
+		case o.kind != stepOp && !o.subject.committed:
 			o.Finish(transport.Cause(ctx))
 		default:
 			e.Fail(transport.Cause(ctx))
@@ -339,8 +347,8 @@ func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
 
 // leftReason is the reason that a rank gives when it leaves.
 func (e *Engine) leftReason() string {
-	if e.last.Call == "" {
+	if e.end.last.Call == "" {
 		return ""
 	}
-	return fmt.Sprintf("its last call was call %d, %q", e.last.Sequence, e.last.Call)
+	return fmt.Sprintf("its last call was call %d, %q", e.end.last.Sequence, e.end.last.Call)
 }

@@ -16,11 +16,11 @@ type Notice struct {
 
 // Notice returns the termination notice of this endpoint, whose part has ended.
 func (e *Engine) Notice() (n Notice) {
-	if e.err == transport.ErrClosed {
+	if e.end.err == transport.ErrClosed {
 		return Notice{Left: true, Reason: e.leftReason()}
 	}
-	errors.As(e.err, &n.Mismatch)
-	n.Reason = e.err.Error()
+	errors.As(e.end.err, &n.Mismatch)
+	n.Reason = e.end.err.Error()
 	return n
 }
 
@@ -49,7 +49,7 @@ func (e *Engine) HearMismatch(err error) {
 
 // Unreceived is the error of a rank that leaves without having received a message.
 func (e *Engine) Unreceived(peer int, theirs transport.Signature) error {
-	return &transport.UnreceivedError{Rank: e.Rank, Peer: peer, Mine: e.last, Theirs: theirs}
+	return &transport.UnreceivedError{Rank: e.Rank, Peer: peer, Mine: e.end.last, Theirs: theirs}
 }
 
 // AllGone returns why no tagged message comes any more from any rank, or nil: a peer

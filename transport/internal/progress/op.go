@@ -30,13 +30,21 @@ type Op struct {
 	over    bool
 	err     error
 
-	ctx  context.Context
-	done <-chan struct{} // ctx.Done()
+	ctx     context.Context
+	done    <-chan struct{} // ctx.Done()
+	waiter  waiter
+	subject subject
+}
 
-	owner    bool          // this operation's goroutine is the progress owner
-	sleeping bool          // its goroutine waits for wake
+// A waiter is the goroutine of an operation.
+type waiter struct {
+	owner    bool          // it is the progress owner
+	sleeping bool          // it waits for wake
 	wake     chan struct{} // a token: the operation is over, or is to own progress
+}
 
+// A subject is what an operation that is no step is about.
+type subject struct {
 	peer      int // the peer whose end concerns it; transport.Any: every one; noPeer: none
 	pattern   match.Pattern
 	committed bool // a transfer has begun: the operation cannot be cancelled alone
@@ -52,9 +60,9 @@ func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
 	if n := len(e.spare); n > 0 {
 		o, e.spare = e.spare[n-1], e.spare[:n-1]
 	} else {
-		o = &Op{engine: e, wake: make(chan struct{}, 1)}
+		o = &Op{engine: e, waiter: waiter{wake: make(chan struct{}, 1)}}
 	}
-	o.kind, o.peer = k, peer
+	o.kind, o.subject.peer = k, peer
 	o.ctx, o.done = ctx, ctx.Done()
 	e.ops = append(e.ops, o)
 	return o
@@ -65,22 +73,22 @@ func (o *Op) Await() error {
 	e := o.engine
 	e.transport.Settle()
 	for !o.over {
-		if !e.owned {
-			e.owned, o.owner = true, true
+		if !e.owner.taken {
+			e.owner.taken, o.waiter.owner = true, true
 			e.transport.Drive(o)
-			e.owned, o.owner = false, false
+			e.owner.taken, o.waiter.owner = false, false
 			break
 		}
 		e.Watch(o)
 		if o.over {
 			break
 		}
-		o.sleeping = true
+		o.waiter.sleeping = true
 		e.Interrupt() // the owner is to see what this operation waits for
 		e.Unlock()
-		<-o.wake
+		<-o.waiter.wake
 		e.Lock()
-		o.sleeping = false
+		o.waiter.sleeping = false
 	}
 	return o.err
 }
@@ -113,7 +121,7 @@ func (o *Op) Finish(err error) {
 		return
 	}
 	o.over, o.err = true, err
-	if o.owner {
+	if o.waiter.owner {
 		o.engine.Interrupt()
 	}
 	o.wakeUp()
@@ -121,9 +129,9 @@ func (o *Op) Finish(err error) {
 
 // wakeUp wakes the operation's goroutine if it sleeps.
 func (o *Op) wakeUp() {
-	if o.sleeping {
+	if o.waiter.sleeping {
 		select {
-		case o.wake <- struct{}{}:
+		case o.waiter.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -136,8 +144,8 @@ func (e *Engine) Leave(o *Op) {
 	if !o.over {
 		e.Fail(ErrPanicked)
 	}
-	if o.owner {
-		e.owned = false
+	if o.waiter.owner {
+		e.owner.taken = false
 	}
 	n := len(e.ops) - 1
 	if i := slices.Index(e.ops, o); i < n {
@@ -148,7 +156,7 @@ func (e *Engine) Leave(o *Op) {
 	e.transport.Left(o)
 	o.reset()
 	e.spare = append(e.spare, o)
-	if !e.owned {
+	if !e.owner.taken {
 		for _, next := range e.ops {
 			if !next.over {
 				next.wakeUp()
@@ -156,22 +164,22 @@ func (e *Engine) Leave(o *Op) {
 			}
 		}
 	}
-	if e.closed {
-		e.left.Broadcast()
+	if e.end.closed {
+		e.end.left.Broadcast()
 	}
 }
 
 // reset makes the operation ready for its next use.
 func (o *Op) reset() {
 	select {
-	case <-o.wake:
+	case <-o.waiter.wake:
 	default:
 	}
 	o.Step.Reset()
 	o.kind, o.pending, o.over, o.err = stepOp, 0, false, nil
 	o.ctx, o.done = nil, nil
-	o.owner, o.sleeping = false, false
-	o.peer, o.pattern, o.committed = 0, match.Pattern{}, false
+	o.waiter.owner, o.waiter.sleeping = false, false
+	o.subject = subject{}
 }
 
 // run begins an operation that is no step, calls start, and waits until it is over.
@@ -192,7 +200,7 @@ func (e *Engine) AwaitLink(ctx context.Context, peer int) error {
 // LinkUp wakes the operations that wait for the link to a peer to come up.
 func (e *Engine) LinkUp(peer int) {
 	for _, o := range e.ops {
-		if o.kind == linkOp && o.peer == peer {
+		if o.kind == linkOp && o.subject.peer == peer {
 			o.Finish(nil)
 		}
 	}
@@ -222,7 +230,7 @@ func (e *Engine) PeerGone(peer int, why error) {
 	for _, o := range e.ops {
 		switch {
 		case o.kind == stepOp || o.kind == flushOp:
-		case o.peer != peer && o.peer != transport.Any:
+		case o.subject.peer != peer && o.subject.peer != transport.Any:
 		case o.kind == transferOp:
 			o.Finish(why)
 		default:

@@ -56,7 +56,7 @@ func (p *TaggedPeer) CTS(number uint32) *PendingSend {
 	s := p.pending[i]
 	p.pending = slices.Delete(p.pending, i, i+1)
 	if s.op != nil {
-		s.op.committed = true
+		s.op.subject.committed = true
 	}
 	return s
 }
@@ -104,7 +104,7 @@ func (e *Engine) SendRendezvous(ctx context.Context, peer int, p *TaggedPeer, w 
 	defer e.transport.Expect(peer, -1)
 	w.SendRTS(s, m, kind)
 	err := o.Await()
-	if p.Withdraw(s) && !w.Gone() && e.err == nil {
+	if p.Withdraw(s) && !w.Gone() && e.end.err == nil {
 		w.SendWithdraw(s)
 	}
 	w.Withdrawn(s)

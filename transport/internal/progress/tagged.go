@@ -14,7 +14,7 @@ func (e *Engine) Tagged() *match.TaggedQueue { return &e.tagged }
 func (e *Engine) Arrived(m *match.Tagged) {
 	e.tagged.Add(m)
 	for _, o := range e.ops {
-		if o.kind == receiveOp && o.pattern.Matches(m) {
+		if o.kind == receiveOp && o.subject.pattern.Matches(m) {
 			o.Finish(nil)
 		}
 	}
@@ -141,7 +141,7 @@ func (e *Engine) find(ctx context.Context, p *match.Pattern, wait bool) (*match.
 func (e *Engine) awaitMatch(ctx context.Context, p *match.Pattern) error {
 	o := e.begin(ctx, receiveOp, p.From)
 	defer e.Leave(o)
-	o.pattern = *p
+	o.subject.pattern = *p
 	e.transport.Expect(p.From, 1)
 	defer e.transport.Expect(p.From, -1)
 	return o.Await()
@@ -154,7 +154,7 @@ func (e *Engine) pull(ctx context.Context, t *match.Tagged, into []byte) error {
 	defer e.tagged.EndPull(t)
 	o := e.begin(ctx, transferOp, t.From)
 	defer e.Leave(o)
-	o.committed = true
+	o.subject.committed = true
 	t.Done = o.Finish
 	e.transport.Expect(t.From, 1)
 	defer e.transport.Expect(t.From, -1)
