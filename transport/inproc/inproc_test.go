@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func start(_ *testing.T, n int) []transport.Endpoint { return New(n).endpoints() }
+func start(_ *testing.T, n int) []transport.Endpoint { return New(n).members() }
 
-func (j *Job) endpoints() []transport.Endpoint {
-	ends := make([]transport.Endpoint, len(j.ends))
+func (j *Job) members() []transport.Endpoint {
+	ends := make([]transport.Endpoint, len(j.endpoints))
 	for rank := range ends {
 		ends[rank] = j.Endpoint(rank)
 	}
@@ -47,7 +47,7 @@ func run(t *testing.T, j *Job, f func(ctx context.Context, e *Endpoint) error) [
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	errs := make([]error, len(j.ends))
+	errs := make([]error, len(j.endpoints))
 	var ranks sync.WaitGroup
 	for rank := range errs {
 		ranks.Go(func() { errs[rank] = f(ctx, j.Endpoint(rank)) })
@@ -74,19 +74,19 @@ func swap(ctx context.Context, e *Endpoint, s transport.Signature, peer, size in
 	})
 }
 
-// Ranks are never examined here, so nothing wakes one that sleeps but what it
-// sleeps for.
+// The stall timeout never passes here, so only the event that a sleeping rank waits
+// for wakes it.
 func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 	rounds := 400
 	if testing.Short() {
 		rounds = 60
 	}
 	for _, n := range []int{2, 3, 7} {
-		for _, sleepy := range []bool{false, true} {
+		for _, oversubscribed := range []bool{false, true} {
 			j := New(n)
-			j.suspicion = time.Hour
-			if sleepy {
-				j.rest.Store(never)
+			j.stallTimeout = time.Hour
+			if oversubscribed {
+				j.spinning.resume.Store(never)
 			}
 			mustRun(t, j, func(ctx context.Context, e *Endpoint) error {
 				defer e.Close()
@@ -102,10 +102,10 @@ func TestNoRankSleepsThroughWhatItWaitsFor(t *testing.T) {
 }
 
 // traffic does a step that all ranks draw from the same seed: several messages
-// per pair, of the sizes at which messages change their way, some to several
-// ranks, some receives in turn.
+// per pair, of sizes on both sides of each protocol's limit, some to several ranks,
+// some receives ordered.
 func traffic(ctx context.Context, e *Endpoint, round int) error {
-	sizes := []int{0, 1, 8, inline, inline + 1, 500, buffered, buffered + 1, 5000}
+	sizes := []int{0, 1, 8, inlineMax, inlineMax + 1, 500, bufferedMax, bufferedMax + 1, 5000}
 	random := rand.New(rand.NewPCG(1, uint64(round)))
 	step := transport.Step{Signature: transport.Signature{Context: 1, Sequence: uint32(round), Call: "traffic"}}
 	n := e.Size()
@@ -113,13 +113,13 @@ func traffic(ctx context.Context, e *Endpoint, round int) error {
 		for i := range random.IntN(3 * depth) {
 			send := transport.Send{Data: bytes.Repeat([]byte{byte(round + 7*from + i)}, sizes[random.IntN(len(sizes))])}
 			for to := range n {
-				sent, inTurn := random.IntN(2) == 0, random.IntN(4) == 0
+				sent, ordered := random.IntN(2) == 0, random.IntN(4) == 0
 				if to == from || !sent {
 					continue
 				}
 				send.To = append(send.To, to)
 				if to == e.Rank() {
-					step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, len(send.Data)), Ordered: inTurn})
+					step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, len(send.Data)), Ordered: ordered})
 				}
 			}
 			if from == e.Rank() {
@@ -170,10 +170,10 @@ func TestAbortEndsEveryRank(t *testing.T) {
 	}
 }
 
-func TestExchangeReturnsNotBeforeItsMemoryIsLeftAlone(t *testing.T) {
+func TestExchangeReturnsOnlyWhenNoReceiverReadsItsMemory(t *testing.T) {
 	j := New(2)
 	data := bytes.Repeat([]byte{1}, 100_000)
-	reading, cancelled, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	reading, canceled, returned := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	s := transport.Signature{Context: 1, Call: "test"}
 	errs := run(t, j, func(ctx context.Context, e *Endpoint) error {
 		if e.Rank() == 0 {
@@ -181,7 +181,7 @@ func TestExchangeReturnsNotBeforeItsMemoryIsLeftAlone(t *testing.T) {
 			go func() {
 				<-reading
 				cancel()
-				close(cancelled)
+				close(canceled)
 			}()
 			defer close(returned)
 			err := e.Exchange(ctx, transport.Step{Signature: s, Sends: []transport.Send{{To: []int{1}, Data: data}}})
@@ -193,7 +193,7 @@ func TestExchangeReturnsNotBeforeItsMemoryIsLeftAlone(t *testing.T) {
 			From: 0, Into: into, Held: into, Elem: 1,
 			Combine: func(into, held, incoming []byte) {
 				close(reading)
-				<-cancelled
+				<-canceled
 				select {
 				case <-returned:
 					t.Error("Exchange returned while its message was read")
@@ -237,7 +237,7 @@ func TestACombineThatPanicsEndsItsRankAlone(t *testing.T) {
 		if errs[0] != nil {
 			t.Errorf("%d bytes: rank 0: %v", size, errs[0])
 		}
-		// Rank 1 may have all that it wanted by then.
+		// Rank 1 may have completed its step by then.
 		if errs[1] != nil && !errors.Is(errs[1], transport.ErrAborted) {
 			t.Errorf("%d bytes: rank 1: %v", size, errs[1])
 		}
@@ -261,7 +261,7 @@ func TestTwoStepsOfOneContextAtATimeAreAnError(t *testing.T) {
 	}
 }
 
-func TestContextsThatAreReleasedLeaveNothing(t *testing.T) {
+func TestReleasedContextsLeaveNothing(t *testing.T) {
 	const n = 4
 	j := New(n)
 	mustRun(t, j, func(ctx context.Context, e *Endpoint) error {
@@ -279,7 +279,7 @@ func TestContextsThatAreReleasedLeaveNothing(t *testing.T) {
 		for i := range 1000 {
 			j.Endpoint(rank).Release(uint32(i))
 		}
-		if left := len(j.Endpoint(rank).streams); left > 0 {
+		if left := len(j.Endpoint(rank).comms); left > 0 {
 			t.Errorf("rank %d: %d contexts are left", rank, left)
 		}
 	}
@@ -288,27 +288,26 @@ func TestContextsThatAreReleasedLeaveNothing(t *testing.T) {
 	}
 }
 
-// counted is a context that counts how often somebody asks to be told of its
-// end.
+// counted is a context that counts how often its AfterFunc is called.
 type counted struct {
 	context.Context
-	asked *int
+	registered *int
 }
 
-// Value hides the context within, which would be asked itself else.
+// Value hides the wrapped context, whose own AfterFunc would be called otherwise.
 func (c counted) Value(any) any { return nil }
 
 func (c counted) AfterFunc(f func()) func() bool {
-	*c.asked++
+	*c.registered++
 	return context.AfterFunc(c.Context, f)
 }
 
 func TestAContextIsRegisteredOnce(t *testing.T) {
 	j := New(2)
-	j.rest.Store(never) // who waits sleeps
-	asked := make([]int, 2)
+	j.spinning.resume.Store(never) // waiting ranks sleep at once
+	registered := make([]int, 2)
 	mustRun(t, j, func(ctx context.Context, e *Endpoint) error {
-		ctx = counted{ctx, &asked[e.Rank()]}
+		ctx = counted{ctx, &registered[e.Rank()]}
 		for i := range 200 {
 			if err := swap(ctx, e, transport.Signature{Context: 1, Sequence: uint32(i), Call: "test"}, 1-e.Rank(), 8); err != nil {
 				return err
@@ -316,7 +315,7 @@ func TestAContextIsRegisteredOnce(t *testing.T) {
 		}
 		return nil
 	})
-	for rank, n := range asked {
+	for rank, n := range registered {
 		if n > 1 {
 			t.Errorf("rank %d: registered %d times", rank, n)
 		}
@@ -364,8 +363,7 @@ func TestTheSteadyStateAllocatesNothing(t *testing.T) {
 			close(begin)
 			ranks.Wait()
 			cancel()
-			// The runtime may allocate a few times for itself, as when it
-			// starts a thread.
+			// The runtime allocates a few times, for example for a thread.
 			if allocs > rounds/10 {
 				t.Errorf("%d ranks, %d bytes: %v allocations in %d calls", n, size, allocs, rounds)
 			}
@@ -373,8 +371,8 @@ func TestTheSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestManyRanks has as many ranks as goroutines are cheap: nothing may be laid
-// out for pairs that never talk.
+// TestManyRanks bounds the memory of a job of many ranks: a pair that exchanges no
+// messages may cost nothing.
 func TestManyRanks(t *testing.T) {
 	j := New(manyRanks)
 	var before, after runtime.MemStats

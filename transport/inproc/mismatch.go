@@ -1,117 +1,111 @@
 package inproc
 
 import (
-	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
-// hopeless says why what the stream waits for cannot come, if that is known.
-func (s *stream) hopeless(ctx context.Context) error {
-	if err := transport.Cause(ctx); err != nil {
-		return err
-	}
-	for i := range s.recvs {
-		// In this order: a peer posts before it goes.
-		if l := s.recvs[i].link; l.from.wait.Load()&gone != 0 && l.next() == nil {
-			return l.from.end.parting()
-		}
-	}
-	for i := range s.posts {
-		if to := s.posts[i].link.to; to.wait.Load()&gone != 0 {
-			return to.end.parting()
-		}
-	}
-	for _, l := range s.loans {
-		if to := l.link.to; to.wait.Load()&gone != 0 && l.link.unclaimed(l.turn) {
-			return to.end.parting()
-		}
-	}
-	if s.late.Load() != 0 {
-		return s.examine()
-	}
-	return nil
+// A rank that sleeps for longer than the stall timeout checks for a stall. It
+// leaves a stall record, which says in which call it is, and compares its call with
+// the records of all ranks that it has links with. Of two ranks whose calls differ,
+// the second one to check finds the record of the first. So a mismatch is found
+// even if neither rank receives what the other sends, or if all receive and none
+// sends. Ranks making progress pay nothing.
+
+// A stallCheck decides when a rank checks for a stall.
+type stallCheck struct {
+	timer    *time.Timer
+	armed    atomic.Bool   // the timer will fire
+	armedFor uint64        // the number of the step for which it was armed
+	requests atomic.Uint32 // why the rank is to check; 0: it is not
+
+	// The stall record, under Job.mu.
+	recorded bool
+	call     transport.Signature
 }
 
-// A rank that sleeps for long is examined: it looks for ranks that are in
-// another call than itself, among all that it has to do with, and leaves word
-// in which call it is. Of two ranks whose calls differ one is the second to be
-// examined, and finds the word of the first. So ranks learn that they have
-// called different things even where neither reads what the other sends, or
-// all wait and nobody sends at all, and nothing of it costs those that get on.
-
-// Why a stream is to be examined.
+// Requests for a stall check.
 const (
-	rung  = 1 << iota // its alarm has rung
-	poked             // a peer wants it
+	timedOut    = 1 << iota // the stall timeout has passed
+	askedByPeer             // a peer wants the rank to compare calls again
 )
 
-// arm sets the alarm for this step, unless it is set or has rung in it.
-func (s *stream) arm() {
-	if s.armed.Load() || s.armedIn == s.steps {
+// armStallCheck starts the timer, unless it runs or has fired in this step.
+func (s *commState) armStallCheck() {
+	c := &s.stall
+	if c.armed.Load() || c.armedFor == s.op.number {
 		return
 	}
-	s.late.And(^uint32(rung)) // in an earlier step
-	s.armed.Store(true)       // before it can ring
-	s.armedIn = s.steps
-	j := s.end.job
+	c.requests.And(^uint32(timedOut)) // in an earlier step
+	c.armed.Store(true)               // before the timer can fire
+	c.armedFor = s.op.number
+	j := s.endpoint.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case s.end.failed.Load() != nil:
-	case s.alarm == nil:
-		s.alarm = time.AfterFunc(j.suspicion, s.ring)
+	case s.endpoint.failed.Load() != nil:
+	case c.timer == nil:
+		c.timer = time.AfterFunc(j.stallTimeout, s.stallTimeout)
 	default:
-		s.alarm.Reset(j.suspicion)
+		c.timer.Reset(j.stallTimeout)
 	}
 }
 
-func (s *stream) ring() {
-	s.late.Or(rung)
-	s.armed.Store(false)
-	s.rouse()
+// stallTimeout is called by the timer.
+func (s *commState) stallTimeout() {
+	s.stall.requests.Or(timedOut)
+	s.stall.armed.Store(false)
+	s.waiter.wake()
 }
 
-// disarm stops the alarm. Job.mu is held.
-func (s *stream) disarm() {
-	if s.alarm != nil {
-		s.alarm.Stop()
+// stop stops the timer. Job.mu is held.
+func (c *stallCheck) stop() {
+	if c.timer != nil {
+		c.timer.Stop()
 	}
 }
 
-func (s *stream) examine() error {
-	s.late.Store(0)
-	if peer, theirs := s.stranger(); peer != nil {
+// checkStall returns an error if a stall check was requested and a peer is in a
+// mismatched call.
+func (s *commState) checkStall() error {
+	if s.stall.requests.Load() == 0 {
+		return nil
+	}
+	s.stall.requests.Store(0)
+	if peer, theirs := s.mismatchedPeer(); peer != nil {
 		return s.mismatch(peer, theirs)
 	}
 	return nil
 }
 
-// stranger returns a peer that is in another call, and that call.
-func (s *stream) stranger() (*stream, transport.Signature) {
-	s.end.job.mu.Lock()
-	defer s.end.job.mu.Unlock()
-	s.said, s.call = true, s.sig
+// mismatchedPeer leaves the stall record and returns a peer that is in another
+// call, and that call, or nil.
+func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
+	s.endpoint.job.mu.Lock()
+	defer s.endpoint.job.mu.Unlock()
+	mine := s.op.signature
+	s.stall.recorded, s.stall.call = true, mine
 	for _, l := range s.links {
-		peer := l.to
+		peer := l.sender.to
 		if peer == s {
-			peer = l.from
-			if m := l.next(); m != nil {
-				if theirs := m.signature(s.context); differ(theirs, s.sig) || before(theirs, s.sig) {
+			peer = l.receiver.from
+			if c := l.next(); c != nil {
+				if theirs := c.signature(s.context); differ(theirs, mine) || before(theirs, mine) {
 					return peer, theirs
 				}
 			}
 		}
-		switch {
-		case !peer.said:
-		case differ(peer.call, s.sig), before(s.sig, peer.call) && s.needs(l):
-			return peer, peer.call
-		case before(peer.call, s.sig):
-			// It may wait for what this rank will not do any more,
-			// which it could not know when it was examined.
-			peer.late.Or(poked)
-			peer.rouse()
+		switch theirs := peer.stall.call; {
+		case !peer.stall.recorded:
+		case differ(theirs, mine), before(mine, theirs) && s.dependsOn(l):
+			return peer, theirs
+		case before(theirs, mine):
+			// The peer may wait for what this rank will not do any more, and
+			// could not know that when it checked.
+			peer.stall.requests.Or(askedByPeer)
+			peer.waiter.wake()
 		}
 	}
 	return nil, transport.Signature{}
@@ -120,34 +114,34 @@ func (s *stream) stranger() (*stream, transport.Signature) {
 // differ reports whether a and b are different calls of the same number.
 func differ(a, b transport.Signature) bool { return a.Sequence == b.Sequence && a.Call != b.Call }
 
-// before reports whether call a comes before call b. Sequences may wrap around.
+// before reports whether call a comes before call b. Numbers may wrap around.
 func before(a, b transport.Signature) bool { return int32(a.Sequence-b.Sequence) < 0 }
 
-// needs reports whether the step cannot complete before the other end of the
-// link does something.
-func (s *stream) needs(l *link) bool {
-	for i := range s.recvs {
-		if s.recvs[i].link == l {
+// dependsOn reports whether the step cannot complete before the rank on the other
+// side of the link acts.
+func (s *commState) dependsOn(l *link) bool {
+	for i := range s.op.recvs {
+		if s.op.recvs[i].link == l {
 			return l.next() == nil
 		}
 	}
-	for i := range s.posts {
-		if s.posts[i].link == l {
+	for i := range s.op.sends {
+		if s.op.sends[i].link == l {
 			return true
 		}
 	}
-	for _, loan := range s.loans {
-		if loan.link == l && l.unclaimed(loan.turn) {
+	for _, r := range s.op.rendezvous {
+		if r.link == l && r.unread() {
 			return true
 		}
 	}
 	return false
 }
 
-// mismatch says how this rank's call and a peer's differ, and says so to the
-// peer as well.
-func (s *stream) mismatch(peer *stream, theirs transport.Signature) error {
-	me, other := s.end.rank, peer.end.rank
-	peer.end.fail(&transport.MismatchError{Rank: other, Peer: me, Mine: theirs, Theirs: s.sig})
-	return &transport.MismatchError{Rank: me, Peer: other, Mine: s.sig, Theirs: theirs}
+// mismatch returns the error for this rank, whose call and a peer's differ, and
+// fails the peer with its own.
+func (s *commState) mismatch(peer *commState, theirs transport.Signature) error {
+	me, other := s.endpoint.rank, peer.endpoint.rank
+	peer.endpoint.fail(&transport.MismatchError{Rank: other, Peer: me, Mine: theirs, Theirs: s.op.signature})
+	return &transport.MismatchError{Rank: me, Peer: other, Mine: s.op.signature, Theirs: theirs}
 }

@@ -3,212 +3,183 @@ package inproc
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
+
+	"github.com/chorale-go/chorale/transport"
 )
 
-// A stream's wait word says what its goroutine sleeps for, so that whoever
-// brings something else lets it sleep. It is 0 while the goroutine is awake.
-// Who swaps a sleeper's word for another owes it one token.
-const (
-	byRank  uint64 = 1<<32 - 1 // mask: 1 + the rank whose message it sleeps for
-	anyRank uint64 = 1<<32 - 1 // messages of several ranks
-	forAcks uint64 = 1 << 32   // until no lent message is unread
-	forRoom uint64 = 1 << 33   // for room on a link
-	gone    uint64 = 1 << 63   // the endpoint has ended; the word stays so
-)
-
-// sleep waits until something may have happened. It returns an error when
-// nothing can.
-func (s *stream) sleep(ctx context.Context) error {
+// sleep blocks until something may have happened. It returns an error when the step
+// is unsatisfiable.
+func (s *commState) sleep(ctx context.Context) error {
 	s.watch(ctx)
-	s.arm()
-	word := s.purpose()
-	s.need.Store(0)
-	if !s.wait.CompareAndSwap(0, word) {
-		return *s.end.failed.Load()
+	s.armStallCheck()
+	word := s.waitWord()
+	if !s.waiter.announce(word) {
+		return *s.endpoint.failed.Load()
 	}
-	if word&byRank == anyRank {
-		s.need.Add(s.missing())
+	if word&sourceMask == severalSources {
+		s.waiter.expect(s.messagesDue())
 	}
-	// Who acts from here on sees the word; what was done before, this sees.
-	moved, err := s.advance()
-	if err == nil && !moved && !s.complete() {
-		if err = s.hopeless(ctx); err == nil {
-			<-s.wake
+	progressed, err := s.poll()
+	if err == nil && !progressed && !s.complete() {
+		if err = s.unsatisfiable(ctx); err == nil {
+			s.waiter.block()
 			return nil
 		}
 	}
-	if !s.wait.CompareAndSwap(word, 0) {
-		<-s.wake
-	}
+	s.waiter.retract(word)
 	return err
 }
 
-// missing returns the number of links from which a message is due and none is
-// there.
-func (s *stream) missing() (n int32) {
-	s.sweep++
-	for i := range s.recvs {
-		if l := s.recvs[i].link; l.missed != s.sweep && l.next() == nil {
-			l.missed = s.sweep
+// messagesDue returns the number of links from which a message is due and has not
+// arrived.
+func (s *commState) messagesDue() (n int32) {
+	s.op.pass++
+	for i := range s.op.recvs {
+		if l := s.op.recvs[i].link; l.receiver.emptyIn != s.op.pass && l.next() == nil {
+			l.receiver.emptyIn = s.op.pass
 			n++
 		}
 	}
 	return n
 }
 
-// purpose returns the wait word for what is still to do.
-func (s *stream) purpose() (word uint64) {
-	switch len(s.recvs) {
+// waitWord returns the wait word of what is not complete.
+func (s *commState) waitWord() (word waitWord) {
+	switch len(s.op.recvs) {
 	case 0:
 	case 1:
-		word = uint64(s.recvs[0].link.from.end.rank) + 1
+		word = waitWord(s.op.recvs[0].link.receiver.from.endpoint.rank) + 1
 	default:
-		word = anyRank
+		word = severalSources
 	}
-	if len(s.posts) > 0 {
-		word |= forRoom
+	if len(s.op.sends) > 0 {
+		word |= untilFreeCell
 	}
-	if len(s.loans) > 0 && s.unread.Load() > 0 {
-		word |= forAcks
+	if len(s.op.rendezvous) > 0 && !s.incomplete.none() {
+		word |= untilRead
 	}
 	return word
 }
 
-// rouse wakes the stream's goroutine if it sleeps.
-func (s *stream) rouse() {
-	if w := s.wait.Load(); w != 0 && w&gone == 0 {
-		s.wakeFrom(w)
+// unsatisfiable returns why the step cannot complete, or nil if that is not known.
+func (s *commState) unsatisfiable(ctx context.Context) error {
+	if err := transport.Cause(ctx); err != nil {
+		return err
 	}
-}
-
-// wakeFrom wakes the stream's goroutine if it still sleeps for word.
-func (s *stream) wakeFrom(word uint64) {
-	if s.wait.CompareAndSwap(word, 0) {
-		s.wake <- struct{}{}
-	}
-}
-
-// bring tells a goroutine that sleeps for word of a message from a rank. One
-// that sleeps for messages of several ranks need not get up for each: only for
-// the last, or for one that its sender waits to have read. While it has not
-// counted them yet, need is 0 and every message wakes it.
-func (s *stream) bring(word uint64, from int, lent bool) {
-	switch word & byRank {
-	case uint64(from) + 1:
-		s.wakeFrom(word)
-	case anyRank:
-		if s.need.Add(-1) <= 0 || lent {
-			s.wakeFrom(word)
+	for i := range s.op.recvs {
+		// In this order: a peer writes its messages before it ends.
+		if l := s.op.recvs[i].link; l.receiver.from.waiter.ended() && l.next() == nil {
+			return l.receiver.from.endpoint.terminationNotice()
 		}
 	}
-}
-
-// acknowledge tells the sender of a lent message that it has been read.
-func (s *stream) acknowledge() {
-	if s.unread.Add(-1) > 0 {
-		return
-	}
-	switch w := s.wait.Load(); {
-	case w&gone != 0: // it may be in drain
-		select {
-		case s.wake <- struct{}{}:
-		default:
+	for i := range s.op.sends {
+		if to := s.op.sends[i].link.sender.to; to.waiter.ended() {
+			return to.endpoint.terminationNotice()
 		}
-	case w&forAcks != 0:
-		s.rouse()
 	}
+	for _, r := range s.op.rendezvous {
+		if to := r.link.sender.to; to.waiter.ended() && r.unread() {
+			return to.endpoint.terminationNotice()
+		}
+	}
+	return s.checkStall()
 }
 
-// drain waits until nobody reads the stream's messages any more. The endpoint
-// has ended, so nobody begins to.
-func (s *stream) drain() {
-	for s.unread.Load() > 0 {
-		<-s.wake
-	}
+// A contextWatch wakes a rank when its context.Context ends.
+type contextWatch struct {
+	done <-chan struct{} // of the context
+	stop func() bool     // ends the watch; nil if there is none
 }
 
-// watch has the end of ctx wake the stream. The same context, call after call,
+// watch lets the end of ctx wake the rank. A context that is used call after call
 // is registered once.
-func (s *stream) watch(ctx context.Context) {
+func (s *commState) watch(ctx context.Context) {
 	done := ctx.Done()
-	if done == nil || done == s.done {
+	if done == nil || done == s.watched.done {
 		return
 	}
-	s.end.job.mu.Lock()
-	defer s.end.job.mu.Unlock()
+	s.endpoint.job.mu.Lock()
+	defer s.endpoint.job.mu.Unlock()
 	s.unwatch()
-	if s.end.failed.Load() == nil {
-		s.done, s.stop = done, context.AfterFunc(ctx, s.rouse)
+	if s.endpoint.failed.Load() == nil {
+		s.watched = contextWatch{done, context.AfterFunc(ctx, s.waiter.wake)}
 	}
 }
 
-// unwatch ends what watch began. Job.mu is held.
-func (s *stream) unwatch() {
-	if s.stop != nil {
-		s.stop()
-		s.stop = nil
+// unwatch ends the watch. Job.mu is held.
+func (s *commState) unwatch() {
+	if s.watched.stop != nil {
+		s.watched.stop()
+		s.watched.stop = nil
 	}
 }
 
-// patience decides whether a rank that waits looks again or sleeps. To look
-// again is for jobs in which every rank can have a processor to itself. It
-// answers in a tenth of a microsecond, and it keeps ranks apart: the runtime
-// starts a goroutine that was asleep on the processor of the one that woke it,
-// behind which it may wait for a hundred microseconds.
+// A spinPolicy says whether the waiting ranks of a job may spin.
+type spinPolicy struct {
+	start  time.Time
+	resume atomic.Int64 // nanoseconds since start until which they sleep at once; 0: they spin
+}
+
+// never is a time to resume that does not come.
+const never = 1<<63 - 1
+
+// A backoff decides whether a waiting rank polls again, yields its processor, or
+// sleeps. Spinning is for jobs in which every rank can have a processor to itself.
+// It sees a message within a tenth of a microsecond, and it keeps ranks on separate
+// processors: the runtime starts a goroutine that was asleep on the processor of
+// the one that woke it, and there it may wait for a hundred microseconds.
 //
-// A rank that looks gives way now and then, for the one that it waits for may
-// be next on the same processor. A rank that had to sleep after all takes it
-// that others want the processors too, and for a multiple of the time that it
-// lost the whole job sleeps at once.
-type patience struct {
-	count int       // looks in this wait
-	pause int       // the look at which it gives way
-	since time.Time // when it first did
+// A spinning rank yields now and then, because the rank that it waits for may be
+// next on the same processor. If it has to sleep after it has yielded, the job is
+// taken to be oversubscribed: its ranks sleep at once for a multiple of the time
+// that was lost.
+type backoff struct {
+	polls   int       // in this wait
+	yieldAt int       // the poll after which the rank yields
+	yielded time.Time // the time of the first yield
 }
 
 const (
-	firstPause  = 500   // looks, of one or two nanoseconds
-	lastPause   = 32000 // looks: as long as the runtime may leave a goroutine behind another
-	restFactor  = 8     // rests that much longer than it waited in vain
-	longestRest = 50 * time.Millisecond
+	firstYield  = 500   // polls, of one or two nanoseconds each
+	lastYield   = 32000 // polls: about as long as the runtime may leave one goroutine queued behind another
+	sleepFactor = 8     // ranks sleep at once for this many times the time lost by spinning
+	sleepMax    = 50 * time.Millisecond
 )
 
-// never is the end of a rest that lasts for ever.
-const never = 1<<63 - 1
-
 // begin begins a wait.
-func (p *patience) begin() { p.count, p.pause = 0, firstPause }
+func (b *backoff) begin() { b.polls, b.yieldAt = 0, firstYield }
 
-// looks reports whether the rank looks again.
-func (p *patience) looks(j *Job) bool {
-	if j.rest.Load() != 0 {
+// spin reports whether the rank polls again. If not, the rank sleeps.
+func (b *backoff) spin(p *spinPolicy) bool {
+	if p.resume.Load() != 0 {
 		return false
 	}
-	if p.count++; p.count < p.pause {
+	if b.polls++; b.polls < b.yieldAt {
 		return true
 	}
 	switch {
-	case p.pause == firstPause:
-		p.since = time.Now()
-	case p.pause >= lastPause:
+	case b.yieldAt == firstYield:
+		b.yielded = time.Now()
+	case b.yieldAt >= lastYield:
 		return false
 	}
-	p.pause *= 4
+	b.yieldAt *= 4
 	runtime.Gosched()
 	return true
 }
 
 // slept ends a wait in which the rank had to sleep.
-func (p *patience) slept(j *Job) {
-	switch rest := j.rest.Load(); {
-	case rest == never:
+func (b *backoff) slept(p *spinPolicy) {
+	switch resume := p.resume.Load(); {
+	case resume == never:
 		return
-	case p.pause > firstPause:
+	case b.yieldAt > firstYield:
 		now := time.Now()
-		j.rest.Store(int64(now.Sub(j.start) + min(restFactor*now.Sub(p.since), longestRest)))
-	case rest != 0 && int64(time.Since(j.start)) > rest:
-		j.rest.Store(0)
+		p.resume.Store(int64(now.Sub(p.start) + min(sleepFactor*now.Sub(b.yielded), sleepMax)))
+	case resume != 0 && int64(time.Since(p.start)) > resume:
+		p.resume.Store(0)
 	}
-	p.begin()
+	b.begin()
 }

@@ -1,0 +1,109 @@
+package inproc
+
+import (
+	"fmt"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// Close leaves the job. Peers that wait for this rank get a [transport.PeerError],
+// and Exchanges in progress fail.
+func (e *Endpoint) Close() error {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	e.end(transport.ErrClosed)
+	closed := error(transport.ErrClosed)
+	e.failed.Store(&closed)
+	return nil
+}
+
+// Abort ends every endpoint of the job: calls in progress and later calls fail with
+// err, or with [transport.ErrAborted] if err is nil.
+func (j *Job) Abort(err error) {
+	if err == nil {
+		err = transport.ErrAborted
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for rank := range j.endpoints {
+		j.endpoints[rank].end(err)
+	}
+}
+
+// fail ends the endpoint with err, unless it has ended already, and returns the
+// error that it ended with.
+func (e *Endpoint) fail(err error) error {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	e.end(err)
+	return *e.failed.Load()
+}
+
+// end ends the endpoint with err, unless it has ended already: it wakes this rank,
+// leaves the termination notice, and wakes every rank that may wait for this one.
+// Job.mu is held.
+func (e *Endpoint) end(err error) {
+	if e.notice != nil {
+		return
+	}
+	e.failed.Store(&err)
+	for _, s := range e.comms {
+		s.unwatch()
+		s.stall.stop()
+		s.waiter.end()
+	}
+	e.notice = &transport.PeerError{Peer: e.rank, Err: transport.ErrAborted, Reason: err.Error()}
+	if err == transport.ErrClosed {
+		e.notice.Err, e.notice.Reason = transport.ErrLeft, e.lastCall()
+	}
+	for _, s := range e.comms {
+		for _, l := range s.links {
+			l.receiver.from.waiter.wake()
+			l.sender.to.waiter.wake()
+		}
+	}
+	e.job.ended++
+	for waiting := range e.job.waiting {
+		waiting.unexpected.wake()
+	}
+}
+
+// terminationNotice returns the error with which an endpoint that has ended fails
+// the calls of its peers.
+func (e *Endpoint) terminationNotice() error {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	return e.notice
+}
+
+// lastCall says which call was the rank's last in context 0, the context of all
+// ranks, unless the rank is in the middle of it. Job.mu is held, and the wait word
+// says that the endpoint has ended, so that no step begins meanwhile.
+func (e *Endpoint) lastCall() string {
+	s := e.comms[0]
+	if s == nil || s.op.inProgress.Load() || s.op.signature.Call == "" {
+		return ""
+	}
+	return fmt.Sprintf("its last call was call %d, %q", s.op.signature.Sequence, s.op.signature.Call)
+}
+
+// CheckUnreceived returns an error if a message of a step has arrived that no
+// Exchange has received, as [transport.Endpoint] says.
+func (e *Endpoint) CheckUnreceived() error {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if e.notice != nil {
+		return nil
+	}
+	for _, s := range e.comms {
+		for _, l := range s.links {
+			if l.sender.to != s {
+				continue
+			}
+			if c := l.next(); c != nil {
+				return &transport.UnreceivedError{Rank: e.rank, Peer: l.receiver.from.endpoint.rank, Mine: s.op.signature, Theirs: c.signature(s.context)}
+			}
+		}
+	}
+	return nil
+}

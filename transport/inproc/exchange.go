@@ -1,0 +1,151 @@
+package inproc
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+var (
+	errPanicked = errors.New("a Combine panicked")
+	errTwoSteps = errors.New("two steps of one context at a time")
+)
+
+// A stepState is the state of the step in progress, or of the last one.
+type stepState struct {
+	inProgress atomic.Bool
+	signature  transport.Signature
+	sends      []queuedSend     // not written yet
+	recvs      []postedRecv     // not completed yet
+	rendezvous []rendezvousSend // written, perhaps not completed
+	posted     struct{ sends, recvs int }
+	number     uint64 // counts steps
+	pass       uint64 // counts passes over sends and recvs
+}
+
+// Exchange does one step, as [transport.Exchanger] says. It allocates nothing once
+// it has seen steps of the same kind.
+func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
+	if failed := e.failed.Load(); failed != nil {
+		return *failed
+	}
+	if err := transport.Cause(ctx); err != nil {
+		return e.fail(err)
+	}
+	return e.comm(step.Signature.Context).exchange(ctx, step)
+}
+
+// exchange does one step.
+func (s *commState) exchange(ctx context.Context, step transport.Step) (err error) {
+	if s.op.inProgress.Swap(true) {
+		return s.endpoint.fail(errTwoSteps)
+	}
+	defer func() {
+		if err != nil {
+			err = s.endpoint.fail(err)
+			s.cancelSends()
+		}
+		s.op.releaseMemory()
+		s.op.inProgress.Store(false)
+	}()
+	if s.waiter.load() == endpointEnded {
+		return *s.endpoint.failed.Load()
+	}
+	s.op.signature = step.Signature
+	s.op.number++
+	rendezvous, err := s.post(step)
+	s.op.posted.sends, s.op.posted.recvs = len(s.op.sends), len(s.op.recvs)
+	if rendezvous > 0 {
+		s.incomplete.set(rendezvous)
+	}
+	if err != nil {
+		return err
+	}
+	err = errPanicked // unless progress returns
+	err = s.progress(ctx)
+	return err
+}
+
+// post finds the links of the step, queues its sends, posts its receives, and
+// returns how many of the sends are rendezvous.
+func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
+	for i := range step.Sends {
+		send := &step.Sends[i]
+		for _, to := range send.To {
+			l := s.out.get(to)
+			if l == nil {
+				if l, err = s.linkTo(to); err != nil {
+					return rendezvous, err
+				}
+			}
+			s.op.sends = append(s.op.sends, queuedSend{l, send.Data})
+			if isRendezvous(len(send.Data)) {
+				rendezvous++
+			}
+		}
+	}
+	for i := range step.Recvs {
+		recv := &step.Recvs[i]
+		l := s.in.get(recv.From)
+		if l == nil {
+			if l, err = s.linkFrom(recv.From); err != nil {
+				return rendezvous, err
+			}
+		}
+		s.op.recvs = append(s.op.recvs, postedRecv{l, recv})
+	}
+	return rendezvous, nil
+}
+
+// progress polls, and sleeps as the backoff says, until the step is complete.
+func (s *commState) progress(ctx context.Context) error {
+	s.backoff.begin()
+	for {
+		progressed, err := s.poll()
+		switch {
+		case err != nil || s.complete():
+			return err
+		case progressed:
+			s.backoff.begin()
+		case !s.backoff.spin(&s.endpoint.job.spinning):
+			if err := s.sleep(ctx); err != nil {
+				return err
+			}
+			s.backoff.slept(&s.endpoint.job.spinning)
+		}
+	}
+}
+
+// poll makes one pass: it writes the sends that find a free cell, completes the
+// receives whose messages have arrived, and reports whether there were any.
+func (s *commState) poll() (progressed bool, err error) {
+	s.op.pass++
+	if len(s.op.sends) > 0 {
+		if progressed, err = s.sendAll(); err != nil {
+			return progressed, err
+		}
+	}
+	if len(s.op.recvs) > 0 {
+		var received bool
+		received, err = s.receiveAll()
+		progressed = progressed || received
+	}
+	return progressed, err
+}
+
+// complete reports whether the step is complete.
+func (s *commState) complete() bool {
+	return len(s.op.recvs) == 0 && len(s.op.sends) == 0 && (len(s.op.rendezvous) == 0 || s.incomplete.none())
+}
+
+// releaseMemory drops every reference to the caller's memory.
+func (op *stepState) releaseMemory() {
+	for _, r := range op.rendezvous {
+		r.link.rendezvous[(r.number-1)%depth] = nil
+	}
+	clear(op.sends[:op.posted.sends])
+	clear(op.recvs[:op.posted.recvs])
+	op.sends, op.recvs, op.rendezvous = op.sends[:0], op.recvs[:0], op.rendezvous[:0]
+}

@@ -1,0 +1,45 @@
+package inproc
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// A link and a commState must lie on cache lines as their comments say, or a store
+// by one rank slows another one down. The sizes are those of 64-bit processors.
+func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("pointers are shorter")
+	}
+	var l link
+	var s commState
+	for _, test := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"size of a cell", unsafe.Sizeof(cell{}), cacheLine},
+		{"offset of link.cells", unsafe.Offsetof(l.cells), 0},
+		{"offset of link.sender", unsafe.Offsetof(l.sender), depth * cacheLine},
+		{"offset of link.receiver", unsafe.Offsetof(l.receiver), (depth + 1) * cacheLine},
+		{"offset of link.rendezvous", unsafe.Offsetof(l.rendezvous), (depth + 2) * cacheLine},
+		{"size of a link", unsafe.Sizeof(l), 6 * cacheLine},
+		{"offset of commState.waiter", unsafe.Offsetof(s.waiter), 0},
+		{"offset of commState.incomplete", unsafe.Offsetof(s.incomplete), cacheLine},
+		{"offset of commState.endpoint", unsafe.Offsetof(s.endpoint), 2 * cacheLine},
+		{"size of a commState", unsafe.Sizeof(s), 8 * cacheLine},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: got %d bytes, want %d", test.name, test.got, test.want)
+		}
+	}
+	links := map[int]*link{} // on the heap
+	for i := range 100 {
+		links[i] = newLink(nil, nil)
+		if at := uintptr(unsafe.Pointer(links[i])); at%cacheLine != 0 {
+			t.Fatalf("a link is at %#x, not at the beginning of a cache line", at)
+		}
+		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).comm(0))); at%cacheLine != 0 {
+			t.Fatalf("a commState is at %#x, not at the beginning of a cache line", at)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package inproc
+
+import "github.com/chorale-go/chorale/transport"
+
+// A postedRecv is a receive whose message has not arrived yet.
+type postedRecv struct {
+	link *link
+	recv *transport.Recv
+}
+
+// receiveAll completes the posted receives whose messages have arrived, and reports
+// whether there were any.
+func (s *commState) receiveAll() (progressed bool, err error) {
+	op := &s.op
+	posted := op.recvs[:0]
+	for i, r := range op.recvs {
+		received := false
+		if r.link.receiver.emptyIn != op.pass && (!r.recv.Ordered || len(posted) == 0) {
+			if received, err = s.receive(r.link, r.recv); err != nil {
+				op.recvs = append(posted, op.recvs[i:]...)
+				return progressed, err
+			}
+		}
+		if received {
+			progressed = true
+		} else {
+			r.link.receiver.emptyIn = op.pass // no later receive gets its message
+			posted = append(posted, r)
+		}
+	}
+	op.recvs = posted
+	return progressed, nil
+}
+
+// receive completes a receive if its message has arrived.
+func (s *commState) receive(l *link, r *transport.Recv) (bool, error) {
+	c := l.next()
+	switch {
+	case c == nil:
+		return false, nil
+	case c.callNumber != s.op.signature.Sequence || c.call != s.op.signature.Call:
+		return false, s.mismatch(l.receiver.from, c.signature(s.context))
+	case c.size.size() != len(r.Into):
+		return false, &transport.SizeError{Peer: l.receiver.from.endpoint.rank, Got: c.size.size(), Want: len(r.Into)}
+	}
+	return l.read(r), nil
+}
+
+// next returns the cell of the next message, or nil if it has not arrived.
+func (l *link) next() *cell {
+	n := l.receiver.read + 1
+	if c := l.cell(n); c.holds(n) {
+		return c
+	}
+	return nil
+}
+
+// read delivers the next message, which has arrived, and reports whether it was
+// still there: the sender may have canceled a rendezvous message.
+func (l *link) read(r *transport.Recv) bool {
+	to := &l.receiver
+	i := to.read % depth
+	c := &l.cells[i]
+	if to.reverse != nil {
+		to.reverse.acknowledged(c.size.ack())
+	}
+	switch n := len(r.Into); {
+	case n <= inlineMax:
+		deliver(r, c.data[:n])
+	case n <= bufferedMax:
+		deliver(r, l.buffers[i][:n])
+	case !c.acquire(to.read + 1):
+		return false
+	default:
+		defer to.from.completeRead() // also when Combine panics
+		deliver(r, l.rendezvous[i])
+	}
+	to.acknowledge()
+	if to.from.waiter.load()&untilFreeCell != 0 {
+		to.from.waiter.wake()
+	}
+	return true
+}
+
+// completeRead tells a sender that one of its rendezvous messages has been read.
+func (s *commState) completeRead() {
+	if s.incomplete.decrement() {
+		s.waiter.messageRead()
+	}
+}
+
+// deliver copies or combines the bytes of a message into the receive.
+func deliver(r *transport.Recv, data []byte) {
+	if r.Combine == nil {
+		transport.Copy(r.Into, data, r.Temporal)
+	} else if len(data) > 0 {
+		r.Combine(r.Into, r.Held, data)
+	}
+}

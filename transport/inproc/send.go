@@ -1,0 +1,103 @@
+package inproc
+
+import "github.com/chorale-go/chorale/transport"
+
+// A queuedSend is a message that has not found a free cell yet.
+type queuedSend struct {
+	link *link
+	data []byte
+}
+
+// A rendezvousSend is a message whose bytes stay in the sender's memory. It is
+// complete when its receiver has read it.
+type rendezvousSend struct {
+	link   *link
+	number uint32 // of the message on its link
+}
+
+// unread reports whether no receiver has begun to read the message.
+func (r rendezvousSend) unread() bool { return r.link.cell(r.number).holds(r.number) }
+
+// isRendezvous reports whether a message of n bytes takes the rendezvous protocol.
+func isRendezvous(n int) bool { return n > bufferedMax }
+
+// sendAll writes the queued sends that find a free cell, and reports whether there
+// were any.
+func (s *commState) sendAll() (progressed bool, err error) {
+	op := &s.op
+	queued := op.sends[:0]
+	for i, send := range op.sends {
+		l := send.link
+		if l.sender.fullIn == op.pass || !l.write(&op.signature, send.data) {
+			l.sender.fullIn = op.pass // no later message overtakes this one
+			queued = append(queued, send)
+			continue
+		}
+		progressed = true
+		if isRendezvous(len(send.data)) {
+			op.rendezvous = append(op.rendezvous, rendezvousSend{l, l.sender.written})
+		}
+		to := l.sender.to
+		switch word := to.waiter.load(); {
+		case word == 0:
+		case word&endpointEnded == 0:
+			to.waiter.messageArrived(word, s.endpoint.rank, isRendezvous(len(send.data)))
+		case l.readCount() != l.sender.written: // otherwise it read the message and ended later
+			op.sends = append(queued, op.sends[i+1:]...)
+			return progressed, to.endpoint.terminationNotice()
+		}
+	}
+	op.sends = queued
+	return progressed, nil
+}
+
+// write writes a message into the next cell, unless all are in use.
+func (l *link) write(sig *transport.Signature, data []byte) bool {
+	from := &l.sender
+	if from.written-from.read == depth {
+		if from.read = l.readCount(); from.written-from.read == depth {
+			return false
+		}
+	}
+	i := from.written % depth
+	c := &l.cells[i]
+	c.callNumber, c.call, c.size = sig.Sequence, sig.Call, l.header(len(data))
+	switch n := len(data); {
+	case n <= inlineMax:
+		copy(c.data[:], data)
+	case n <= bufferedMax:
+		if len(l.buffers[i]) < n {
+			l.buffers[i] = make([]byte, n)
+		}
+		copy(l.buffers[i], data)
+	default:
+		l.rendezvous[i] = data
+	}
+	from.written++
+	c.publish(from.written)
+	return true
+}
+
+// cancelSends cancels every message of the step that nobody has begun to read, and
+// waits for the receivers that have begun.
+func (s *commState) cancelSends() {
+	for _, send := range s.op.sends {
+		if isRendezvous(len(send.data)) {
+			s.incomplete.decrement()
+		}
+	}
+	for _, r := range s.op.rendezvous {
+		if r.link.cell(r.number).acquire(r.number) {
+			s.incomplete.decrement()
+		}
+	}
+	s.awaitReaders()
+}
+
+// awaitReaders waits until no receiver reads this rank's memory any more. The
+// endpoint has ended and its messages are canceled, so that none begins to.
+func (s *commState) awaitReaders() {
+	for !s.incomplete.none() {
+		s.waiter.block()
+	}
+}
