@@ -50,8 +50,8 @@ func addFloat64(into, held, incoming []byte) {
 	}
 }
 
-// doubling returns a rank's allreduce by recursive doubling over its endpoint,
-// for powers of two: held ⊕ incoming goes from one buffer to the other and back.
+// doubling returns a rank's allreduce by recursive doubling over its endpoint, for
+// powers of two. Each step combines from one of two buffers into the other.
 func doubling(ctx context.Context, e *Endpoint, size int, op func(into, held, incoming []byte)) func(i int) error {
 	held, into := make([]byte, size), make([]byte, size)
 	to := make([]int, 1)
@@ -84,7 +84,7 @@ func BenchmarkAllReduceByRecursiveDoubling(b *testing.B) {
 	}
 }
 
-// BenchmarkManyRanks is a barrier of 10,000 goroutines, in 14 stages.
+// BenchmarkManyRanks is a barrier of 10,000 goroutines, in 14 steps.
 func BenchmarkManyRanks(b *testing.B) {
 	together(b, manyRanks, func(ctx context.Context, e *Endpoint) func(int) error {
 		return func(i int) error { return dissemination(ctx, e, i) }
@@ -139,7 +139,7 @@ func BenchmarkBcast(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy is what BenchmarkBcast is to be compared with.
+// BenchmarkCopy is the lower bound of BenchmarkBcast.
 func BenchmarkCopy(b *testing.B) {
 	for _, size := range []int{1 << 20, 4 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {

@@ -386,7 +386,7 @@ func TestManyRanks(t *testing.T) {
 	}
 }
 
-// dissemination is a barrier of ⌈log p⌉ stages: 14 for 10,000 ranks.
+// dissemination is a barrier of ⌈log p⌉ steps: 14 for 10,000 ranks.
 func dissemination(ctx context.Context, e *Endpoint, sequence int) error {
 	n := e.Size()
 	for d := 1; d < n; d *= 2 {

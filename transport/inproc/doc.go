@@ -1,0 +1,72 @@
+// Package inproc is the transport between goroutines of one process.
+//
+// [New] makes a job, and [Job.Endpoint] gives each rank its endpoint. Nothing is
+// made for two ranks before they exchange a message, so that the memory of a job of
+// many thousand ranks grows with the pairs that communicate.
+//
+// # How the message of a step travels
+//
+// Each ordered pair of ranks has one link per context: a ring of two cells, each of
+// one cache line. A message's size selects its protocol:
+//
+//   - inline, up to 32 bytes: the sender copies the bytes into the cell, beside the
+//     header (the call that the message belongs to, its size, an acknowledgment).
+//     The message is one cache line. The sender goes on at once.
+//   - buffered, up to 1 KiB: the sender copies the bytes into the cell's buffer and
+//     goes on at once. To wait for the receiver would cost a round trip, and often
+//     a sleep; to copy 1 KiB costs a tenth of that.
+//   - rendezvous, longer: the cell refers to the sender's memory, the receiver
+//     reads it there, and the sender's Exchange returns when all its receivers have
+//     read. The bytes are read once, from cache if they are there.
+//
+// So 20 bytes are inline, 500 bytes are buffered, and 10 MiB are a rendezvous
+// message. In all three the receiver combines while it reads: a reduction needs no
+// receive buffer. A sender that finds both cells in use queues its message and
+// completes receives until its receiver has freed a cell.
+//
+// # Waiting and waking
+//
+// There is no progress goroutine. A rank makes progress inside Exchange: it polls
+// its links, writing the sends that find a free cell and completing the receives
+// whose messages have arrived. A rank that makes none backs off: it spins, then
+// yields its processor now and then, then sleeps. If the ranks outnumber the
+// processors, it sleeps at once.
+//
+// Before a rank sleeps, it publishes in its wait word what it waits for: the message
+// of one rank or of several, a free cell, or the completion of its rendezvous
+// messages. The rank that causes the event wakes it: the sender of the message that
+// is due, the receiver that has freed the cell, the receiver that was the last to
+// read. The end of the context.Context, the stall timeout, and a rank that ends wake
+// it too. File ordering.go describes the memory accesses.
+//
+// # Tagged messages
+//
+// Each rank has a queue of unexpected messages, with a lock. Send copies up to
+// 64 KiB into the receiver's queue (eager), as long as the queue holds no more than
+// 1 MiB of this sender. A longer message is queued by reference, and Send waits until
+// Recv has copied it (rendezvous). Recv and Probe search the queue in order of
+// arrival. A call that waits sleeps on a channel, which the next change closes.
+//
+// # When a rank leaves or fails
+//
+// A rank leaves by Close. It fails by an error of its Exchange, or by [Job.Abort].
+// Its endpoint then ends: it sets its wait words to a value that stays, leaves a
+// termination notice, and wakes the ranks that have links with it or wait for tagged
+// messages. The notice is a [transport.PeerError] with [transport.ErrLeft] or
+// [transport.ErrAborted].
+//
+// Messages that the rank has written are still received. The exception are its
+// rendezvous messages, if its Exchange returns an error: the Exchange first cancels
+// those that no receiver has begun to read, and waits for the receivers that have
+// begun. A peer fails with the notice if its step needs a message from this rank
+// that was not written, or needs this rank to receive one: a message that waits for
+// a free cell, an unread rendezvous message, or any message that is written after
+// the rank has ended. An inline or buffered message that was written before is
+// complete for its sender. [Endpoint.CheckUnreceived], called before Close, finds a
+// message that the rank has not received.
+//
+// Ranks whose calls differ get a [transport.MismatchError]. A receiver compares the
+// header of each message with its own call. Where no message arrives, a rank that
+// sleeps for longer than the stall timeout (10 ms plus 50 µs per rank) compares
+// its call with those of the ranks that it has links with.
+package inproc
