@@ -22,7 +22,7 @@ type commState struct {
 	endpoint *Endpoint
 	context  uint32
 	in, out  linkTable // by peer
-	op       stepState
+	step     stepState
 	backoff  backoff
 	watched  contextWatch
 	stall    stallCheck

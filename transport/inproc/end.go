@@ -81,10 +81,10 @@ func (e *Endpoint) terminationNotice() error {
 // says that the endpoint has ended, so that no step begins meanwhile.
 func (e *Endpoint) lastCall() string {
 	s := e.comms[0]
-	if s == nil || s.op.inProgress.Load() || s.op.signature.Call == "" {
+	if s == nil || s.step.inProgress.Load() || s.step.signature.Call == "" {
 		return ""
 	}
-	return fmt.Sprintf("its last call was call %d, %q", s.op.signature.Sequence, s.op.signature.Call)
+	return fmt.Sprintf("its last call was call %d, %q", s.step.signature.Sequence, s.step.signature.Call)
 }
 
 // CheckUnreceived returns an error if a message of a step has arrived that no
@@ -101,7 +101,7 @@ func (e *Endpoint) CheckUnreceived() error {
 				continue
 			}
 			if c := l.next(); c != nil {
-				return &transport.UnreceivedError{Rank: e.rank, Peer: l.receiver.from.endpoint.rank, Mine: s.op.signature, Theirs: c.signature(s.context)}
+				return &transport.UnreceivedError{Rank: e.rank, Peer: l.receiver.from.endpoint.rank, Mine: s.step.signature, Theirs: c.signature(s.context)}
 			}
 		}
 	}

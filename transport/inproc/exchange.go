@@ -20,7 +20,7 @@ type stepState struct {
 	sends      []queuedSend     // not written yet
 	recvs      []postedRecv     // not completed yet
 	rendezvous []rendezvousSend // written, perhaps not completed
-	posted     struct{ sends, recvs int }
+	posted     struct{ sends, recvs int } // how many there were at first
 	number     uint64 // counts steps
 	pass       uint64 // counts passes over sends and recvs
 }
@@ -39,7 +39,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 
 // exchange does one step.
 func (s *commState) exchange(ctx context.Context, step transport.Step) (err error) {
-	if s.op.inProgress.Swap(true) {
+	if s.step.inProgress.Swap(true) {
 		return s.endpoint.fail(errTwoSteps)
 	}
 	defer func() {
@@ -47,16 +47,16 @@ func (s *commState) exchange(ctx context.Context, step transport.Step) (err erro
 			err = s.endpoint.fail(err)
 			s.cancelSends()
 		}
-		s.op.releaseMemory()
-		s.op.inProgress.Store(false)
+		s.step.releaseMemory()
+		s.step.inProgress.Store(false)
 	}()
 	if s.waiter.load() == endpointEnded {
 		return *s.endpoint.failed.Load()
 	}
-	s.op.signature = step.Signature
-	s.op.number++
+	s.step.signature = step.Signature
+	s.step.number++
 	rendezvous, err := s.post(step)
-	s.op.posted.sends, s.op.posted.recvs = len(s.op.sends), len(s.op.recvs)
+	s.step.posted.sends, s.step.posted.recvs = len(s.step.sends), len(s.step.recvs)
 	if rendezvous > 0 {
 		s.incomplete.set(rendezvous)
 	}
@@ -80,7 +80,7 @@ func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
 					return rendezvous, err
 				}
 			}
-			s.op.sends = append(s.op.sends, queuedSend{l, send.Data})
+			s.step.sends = append(s.step.sends, queuedSend{l, send.Data})
 			if isRendezvous(len(send.Data)) {
 				rendezvous++
 			}
@@ -94,7 +94,7 @@ func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
 				return rendezvous, err
 			}
 		}
-		s.op.recvs = append(s.op.recvs, postedRecv{l, recv})
+		s.step.recvs = append(s.step.recvs, postedRecv{l, recv})
 	}
 	return rendezvous, nil
 }
@@ -121,13 +121,13 @@ func (s *commState) progress(ctx context.Context) error {
 // poll makes one pass: it writes the sends that find a free cell, completes the
 // receives whose messages have arrived, and reports whether there were any.
 func (s *commState) poll() (progressed bool, err error) {
-	s.op.pass++
-	if len(s.op.sends) > 0 {
+	s.step.pass++
+	if len(s.step.sends) > 0 {
 		if progressed, err = s.sendAll(); err != nil {
 			return progressed, err
 		}
 	}
-	if len(s.op.recvs) > 0 {
+	if len(s.step.recvs) > 0 {
 		var received bool
 		received, err = s.receiveAll()
 		progressed = progressed || received
@@ -137,15 +137,15 @@ func (s *commState) poll() (progressed bool, err error) {
 
 // complete reports whether the step is complete.
 func (s *commState) complete() bool {
-	return len(s.op.recvs) == 0 && len(s.op.sends) == 0 && (len(s.op.rendezvous) == 0 || s.incomplete.none())
+	return len(s.step.recvs) == 0 && len(s.step.sends) == 0 && (len(s.step.rendezvous) == 0 || s.incomplete.none())
 }
 
 // releaseMemory drops every reference to the caller's memory.
-func (op *stepState) releaseMemory() {
-	for _, r := range op.rendezvous {
+func (st *stepState) releaseMemory() {
+	for _, r := range st.rendezvous {
 		r.link.rendezvous[(r.number-1)%depth] = nil
 	}
-	clear(op.sends[:op.posted.sends])
-	clear(op.recvs[:op.posted.recvs])
-	op.sends, op.recvs, op.rendezvous = op.sends[:0], op.recvs[:0], op.rendezvous[:0]
+	clear(st.sends[:st.posted.sends])
+	clear(st.recvs[:st.posted.recvs])
+	st.sends, st.recvs, st.rendezvous = st.sends[:0], st.recvs[:0], st.rendezvous[:0]
 }

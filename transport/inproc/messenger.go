@@ -10,7 +10,7 @@ var _ transport.Messenger = (*Endpoint)(nil)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
-	if err := e.canSend(ctx, to); err != nil {
+	if err := e.checkSend(ctx, to); err != nil {
 		return err
 	}
 	m := &taggedMessage{
@@ -28,7 +28,7 @@ func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, kind
 		case <-m.received:
 			return true, nil
 		default:
-			return false, e.endedBy(to)
+			return false, e.peerError(to)
 		}
 	})
 	if err != nil && !queue.cancel(m) {
@@ -82,7 +82,7 @@ func (e *Endpoint) find(ctx context.Context, from int, match transport.Match, wa
 	}
 	err = e.waitUntil(ctx, func() (bool, error) {
 		// In this order: a rank sends its messages before it ends.
-		ended := e.endedBy(from)
+		ended := e.peerError(from)
 		if found, err = e.unexpected.match(from, match, inspect); found != nil {
 			return true, err
 		}
@@ -91,23 +91,23 @@ func (e *Endpoint) find(ctx context.Context, from int, match transport.Match, wa
 	return found, err
 }
 
-// canSend returns why this endpoint cannot send to a rank, or nil.
-func (e *Endpoint) canSend(ctx context.Context, to int) error {
+// checkSend returns why this endpoint cannot send to a rank, or nil.
+func (e *Endpoint) checkSend(ctx context.Context, to int) error {
 	if to < 0 || to >= len(e.job.endpoints) {
 		return &transport.RankError{Peer: to, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
 	if failed := e.failed.Load(); failed != nil {
 		return *failed
 	}
-	if err := e.endedBy(to); err != nil {
+	if err := e.peerError(to); err != nil {
 		return err
 	}
 	return transport.Cause(ctx)
 }
 
-// endedBy returns the error of a call that waits for a rank, or for any, if this
+// peerError returns the error of a call that waits for a rank, or for any, if this
 // endpoint or all of those ranks have ended.
-func (e *Endpoint) endedBy(peer int) error {
+func (e *Endpoint) peerError(peer int) error {
 	j := e.job
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -35,26 +35,26 @@ const (
 // armStallCheck starts the timer, unless it runs or has fired in this step.
 func (s *commState) armStallCheck() {
 	c := &s.stall
-	if c.armed.Load() || c.armedFor == s.op.number {
+	if c.armed.Load() || c.armedFor == s.step.number {
 		return
 	}
 	c.requests.And(^uint32(timedOut)) // in an earlier step
 	c.armed.Store(true)               // before the timer can fire
-	c.armedFor = s.op.number
+	c.armedFor = s.step.number
 	j := s.endpoint.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case s.endpoint.failed.Load() != nil:
 	case c.timer == nil:
-		c.timer = time.AfterFunc(j.stallTimeout, s.stallTimeout)
+		c.timer = time.AfterFunc(j.stallTimeout, s.stallTimerFired)
 	default:
 		c.timer.Reset(j.stallTimeout)
 	}
 }
 
-// stallTimeout is called by the timer.
-func (s *commState) stallTimeout() {
+// stallTimerFired requests a stall check and wakes the rank.
+func (s *commState) stallTimerFired() {
 	s.stall.requests.Or(timedOut)
 	s.stall.armed.Store(false)
 	s.waiter.wake()
@@ -85,7 +85,7 @@ func (s *commState) checkStall() error {
 func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
-	mine := s.op.signature
+	mine := s.step.signature
 	s.stall.recorded, s.stall.call = true, mine
 	for _, l := range s.links {
 		peer := l.sender.to
@@ -120,17 +120,17 @@ func before(a, b transport.Signature) bool { return int32(a.Sequence-b.Sequence)
 // dependsOn reports whether the step cannot complete before the rank on the other
 // side of the link acts.
 func (s *commState) dependsOn(l *link) bool {
-	for i := range s.op.recvs {
-		if s.op.recvs[i].link == l {
+	for i := range s.step.recvs {
+		if s.step.recvs[i].link == l {
 			return l.next() == nil
 		}
 	}
-	for i := range s.op.sends {
-		if s.op.sends[i].link == l {
+	for i := range s.step.sends {
+		if s.step.sends[i].link == l {
 			return true
 		}
 	}
-	for _, r := range s.op.rendezvous {
+	for _, r := range s.step.rendezvous {
 		if r.link == l && r.unread() {
 			return true
 		}
@@ -142,6 +142,6 @@ func (s *commState) dependsOn(l *link) bool {
 // fails the peer with its own.
 func (s *commState) mismatch(peer *commState, theirs transport.Signature) error {
 	me, other := s.endpoint.rank, peer.endpoint.rank
-	peer.endpoint.fail(&transport.MismatchError{Rank: other, Peer: me, Mine: theirs, Theirs: s.op.signature})
-	return &transport.MismatchError{Rank: me, Peer: other, Mine: s.op.signature, Theirs: theirs}
+	peer.endpoint.fail(&transport.MismatchError{Rank: other, Peer: me, Mine: theirs, Theirs: s.step.signature})
+	return &transport.MismatchError{Rank: me, Peer: other, Mine: s.step.signature, Theirs: theirs}
 }

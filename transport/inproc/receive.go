@@ -11,24 +11,24 @@ type postedRecv struct {
 // receiveAll completes the posted receives whose messages have arrived, and reports
 // whether there were any.
 func (s *commState) receiveAll() (progressed bool, err error) {
-	op := &s.op
-	posted := op.recvs[:0]
-	for i, r := range op.recvs {
+	step := &s.step
+	posted := step.recvs[:0]
+	for i, r := range step.recvs {
 		received := false
-		if r.link.receiver.emptyIn != op.pass && (!r.recv.Ordered || len(posted) == 0) {
+		if r.link.receiver.emptyIn != step.pass && (!r.recv.Ordered || len(posted) == 0) {
 			if received, err = s.receive(r.link, r.recv); err != nil {
-				op.recvs = append(posted, op.recvs[i:]...)
+				step.recvs = append(posted, step.recvs[i:]...)
 				return progressed, err
 			}
 		}
 		if received {
 			progressed = true
 		} else {
-			r.link.receiver.emptyIn = op.pass // no later receive gets its message
+			r.link.receiver.emptyIn = step.pass // no later receive gets its message
 			posted = append(posted, r)
 		}
 	}
-	op.recvs = posted
+	step.recvs = posted
 	return progressed, nil
 }
 
@@ -38,7 +38,7 @@ func (s *commState) receive(l *link, r *transport.Recv) (bool, error) {
 	switch {
 	case c == nil:
 		return false, nil
-	case c.callNumber != s.op.signature.Sequence || c.call != s.op.signature.Call:
+	case c.callNumber != s.step.signature.Sequence || c.call != s.step.signature.Call:
 		return false, s.mismatch(l.receiver.from, c.signature(s.context))
 	case c.size.size() != len(r.Into):
 		return false, &transport.SizeError{Peer: l.receiver.from.endpoint.rank, Got: c.size.size(), Want: len(r.Into)}

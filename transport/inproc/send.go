@@ -24,18 +24,18 @@ func isRendezvous(n int) bool { return n > bufferedMax }
 // sendAll writes the queued sends that find a free cell, and reports whether there
 // were any.
 func (s *commState) sendAll() (progressed bool, err error) {
-	op := &s.op
-	queued := op.sends[:0]
-	for i, send := range op.sends {
+	step := &s.step
+	queued := step.sends[:0]
+	for i, send := range step.sends {
 		l := send.link
-		if l.sender.fullIn == op.pass || !l.write(&op.signature, send.data) {
-			l.sender.fullIn = op.pass // no later message overtakes this one
+		if l.sender.fullIn == step.pass || !l.write(&step.signature, send.data) {
+			l.sender.fullIn = step.pass // no later message overtakes this one
 			queued = append(queued, send)
 			continue
 		}
 		progressed = true
 		if isRendezvous(len(send.data)) {
-			op.rendezvous = append(op.rendezvous, rendezvousSend{l, l.sender.written})
+			step.rendezvous = append(step.rendezvous, rendezvousSend{l, l.sender.written})
 		}
 		to := l.sender.to
 		switch word := to.waiter.load(); {
@@ -43,11 +43,11 @@ func (s *commState) sendAll() (progressed bool, err error) {
 		case word&endpointEnded == 0:
 			to.waiter.messageArrived(word, s.endpoint.rank, isRendezvous(len(send.data)))
 		case l.readCount() != l.sender.written: // otherwise it read the message and ended later
-			op.sends = append(queued, op.sends[i+1:]...)
+			step.sends = append(queued, step.sends[i+1:]...)
 			return progressed, to.endpoint.terminationNotice()
 		}
 	}
-	op.sends = queued
+	step.sends = queued
 	return progressed, nil
 }
 
@@ -81,12 +81,12 @@ func (l *link) write(sig *transport.Signature, data []byte) bool {
 // cancelSends cancels every message of the step that nobody has begun to read, and
 // waits for the receivers that have begun.
 func (s *commState) cancelSends() {
-	for _, send := range s.op.sends {
+	for _, send := range s.step.sends {
 		if isRendezvous(len(send.data)) {
 			s.incomplete.decrement()
 		}
 	}
-	for _, r := range s.op.rendezvous {
+	for _, r := range s.step.rendezvous {
 		if r.link.cell(r.number).acquire(r.number) {
 			s.incomplete.decrement()
 		}

@@ -35,10 +35,10 @@ func (s *commState) sleep(ctx context.Context) error {
 // messagesDue returns the number of links from which a message is due and has not
 // arrived.
 func (s *commState) messagesDue() (n int32) {
-	s.op.pass++
-	for i := range s.op.recvs {
-		if l := s.op.recvs[i].link; l.receiver.emptyIn != s.op.pass && l.next() == nil {
-			l.receiver.emptyIn = s.op.pass
+	s.step.pass++
+	for i := range s.step.recvs {
+		if l := s.step.recvs[i].link; l.receiver.emptyIn != s.step.pass && l.next() == nil {
+			l.receiver.emptyIn = s.step.pass
 			n++
 		}
 	}
@@ -47,17 +47,17 @@ func (s *commState) messagesDue() (n int32) {
 
 // waitWord returns the wait word of what is not complete.
 func (s *commState) waitWord() (word waitWord) {
-	switch len(s.op.recvs) {
+	switch len(s.step.recvs) {
 	case 0:
 	case 1:
-		word = waitWord(s.op.recvs[0].link.receiver.from.endpoint.rank) + 1
+		word = waitWord(s.step.recvs[0].link.receiver.from.endpoint.rank) + 1
 	default:
 		word = severalSources
 	}
-	if len(s.op.sends) > 0 {
+	if len(s.step.sends) > 0 {
 		word |= untilFreeCell
 	}
-	if len(s.op.rendezvous) > 0 && !s.incomplete.none() {
+	if len(s.step.rendezvous) > 0 && !s.incomplete.none() {
 		word |= untilRead
 	}
 	return word
@@ -68,18 +68,18 @@ func (s *commState) unsatisfiable(ctx context.Context) error {
 	if err := transport.Cause(ctx); err != nil {
 		return err
 	}
-	for i := range s.op.recvs {
+	for i := range s.step.recvs {
 		// In this order: a peer writes its messages before it ends.
-		if l := s.op.recvs[i].link; l.receiver.from.waiter.ended() && l.next() == nil {
+		if l := s.step.recvs[i].link; l.receiver.from.waiter.ended() && l.next() == nil {
 			return l.receiver.from.endpoint.terminationNotice()
 		}
 	}
-	for i := range s.op.sends {
-		if to := s.op.sends[i].link.sender.to; to.waiter.ended() {
+	for i := range s.step.sends {
+		if to := s.step.sends[i].link.sender.to; to.waiter.ended() {
 			return to.endpoint.terminationNotice()
 		}
 	}
-	for _, r := range s.op.rendezvous {
+	for _, r := range s.step.rendezvous {
 		if to := r.link.sender.to; to.waiter.ended() && r.unread() {
 			return to.endpoint.terminationNotice()
 		}
