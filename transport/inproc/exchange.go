@@ -17,12 +17,12 @@ var (
 type stepState struct {
 	inProgress atomic.Bool
 	signature  transport.Signature
-	sends      []queuedSend     // not written yet
-	recvs      []postedRecv     // not completed yet
-	rendezvous []rendezvousSend // written, perhaps not completed
+	sends      []queuedSend               // not written yet
+	recvs      []postedRecv               // not completed yet
+	rendezvous []rendezvousSend           // written, perhaps not completed
 	posted     struct{ sends, recvs int } // how many there were at first
-	number     uint64 // counts steps
-	pass       uint64 // counts passes over sends and recvs
+	number     uint64                     // counts steps
+	pass       uint64                     // counts passes over sends and recvs
 }
 
 // Exchange does one step, as [transport.Exchanger] says. It allocates nothing once

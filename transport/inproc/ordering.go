@@ -2,10 +2,11 @@ package inproc
 
 import "sync/atomic"
 
-// This file holds every access on whose order two ranks rely. The rest of a
-// message is plain memory that these accesses publish. They are operations of
-// sync/atomic, which the Go memory model orders sequentially, so the protocol
-// assumes nothing about the processor.
+// This file holds the accesses on whose order two ranks rely: those to sequence
+// numbers, read counts, incomplete counts and wait words. The rest of a message is
+// plain memory that these accesses publish. They are operations of sync/atomic,
+// which the Go memory model orders sequentially, so the protocol assumes nothing
+// about the processor.
 //
 // Message: sender → receiver. The messages of a link are numbered from 1, and
 // message n uses cell (n-1) mod depth. The sender fills the cell (and its buffer,
@@ -30,6 +31,11 @@ import "sync/atomic"
 // incomplete messages, ends, requests a stall check) does it first and loads the
 // other's wait word second. In a sequential order of these four accesses either
 // the sleeper's last poll sees the event, or the other rank sees the wait word.
+//
+// Beginning and ending. Exchange sets inProgress of its step first and loads the wait
+// word second. A rank that ends an endpoint sets the wait word first and loads
+// inProgress second, to read the last call. So it reads the signature of a step only
+// while none is in progress and none can begin.
 
 // publish makes message n, which the cell now holds, visible to the receiver.
 func (c *cell) publish(n uint32) { c.sequence.Store(n) }
