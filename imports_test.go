@@ -20,7 +20,7 @@ var allowedImports = map[string][]string{
 	"transport":                   {},
 	"internal/kernel":             {},
 	"algo":                        {"sched", "model"},
-	"transport/inproc":            {"transport"},
+	"transport/inproc":            {"transport", "transport/internal/match"},
 	"transport/internal/match":    {"transport"},
 	"transport/internal/progress": {"transport", "transport/internal/match"},
 	"transport/internal/stage":    {"transport"}, // for tests alone

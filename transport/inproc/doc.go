@@ -41,11 +41,12 @@
 //
 // # Tagged messages
 //
-// Each rank has a queue of unexpected messages, with a lock. Send copies up to
-// 64 KiB into the receiver's queue (eager), as long as the queue holds no more than
-// 1 MiB of this sender. A longer message is queued by reference, and Send waits until
-// Recv has copied it (rendezvous). Recv and Probe search the queue in order of
-// arrival. A call that waits sleeps on a channel, which the next change closes.
+// Each rank has a queue of unexpected messages, with a lock. A message of up to
+// 64 KiB is eager: Send copies it into the receiver's queue and returns at once. A
+// longer one is a rendezvous message: it is queued by reference, and Send waits until
+// Recv has copied it. So is any message of a sender whose eager messages in this
+// queue hold 1 MiB. Recv and Probe search the queue in order of arrival. A call that
+// waits sleeps on a channel, which the next change closes.
 //
 // # When a rank leaves or fails
 //

@@ -4,76 +4,76 @@ import (
 	"context"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 var _ transport.Messenger = (*Endpoint)(nil)
 
 // Send implements [transport.Messenger].
-func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
+func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
 	if err := e.checkSend(ctx, to); err != nil {
 		return err
 	}
-	m := &taggedMessage{
-		MessageInfo: transport.MessageInfo{From: e.rank, Tag: match.Tag, Size: len(data), Type: kind},
-		context:     match.Context,
-		data:        data,
+	message := &match.Tagged{
+		MessageInfo: transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind},
+		Context:     m.Context,
+		Data:        data,
 	}
 	queue := &e.job.endpoints[to].unexpected
-	queue.enqueue(m)
-	if m.received == nil {
+	if queue.enqueueEager(message) {
 		return nil
 	}
+	received := make(chan struct{})
+	queue.enqueueRendezvous(message, func(error) {
+		close(received)
+		e.unexpected.wake()
+	})
 	err := e.waitUntil(ctx, func() (bool, error) {
 		select {
-		case <-m.received:
+		case <-received:
 			return true, nil
 		default:
 			return false, e.peerError(to)
 		}
 	})
-	if err != nil && !queue.cancel(m) {
-		<-m.received // the receiver is copying it
+	if err != nil && !queue.cancel(message) {
+		<-received // the receiver is copying it
 		return nil
 	}
 	return err
 }
 
 // Recv implements [transport.Messenger].
-func (e *Endpoint) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	m, err := e.find(ctx, from, match, true, func(m *taggedMessage) (dequeue bool, err error) {
-		switch {
-		case m.Type != kind:
-			return false, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
-		case m.Size > len(into):
-			return false, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
-		}
-		return true, nil
+func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	message, err := e.find(ctx, from, true, func() (*match.Tagged, error) {
+		return e.unexpected.dequeue(&match.Pattern{From: from, Match: m}, kind, len(into))
 	})
-	if m == nil {
+	if message == nil {
 		return transport.MessageInfo{}, err
 	}
 	if err == nil {
-		copy(into, m.data)
-		if m.received != nil {
-			close(m.received)
-			e.job.endpoints[m.From].unexpected.wake()
+		copy(into, message.Data)
+		if message.Rendezvous {
+			message.Done(nil)
 		}
 	}
-	return m.MessageInfo, err
+	return message.MessageInfo, err
 }
 
 // Probe implements [transport.Messenger].
-func (e *Endpoint) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	m, err := e.find(ctx, from, match, wait, func(*taggedMessage) (bool, error) { return false, nil })
-	if m == nil {
+func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	message, err := e.find(ctx, from, wait, func() (*match.Tagged, error) {
+		return e.unexpected.find(&match.Pattern{From: from, Match: m}), nil
+	})
+	if message == nil {
 		return transport.MessageInfo{}, false, err
 	}
-	return m.MessageInfo, true, err
+	return message.MessageInfo, true, err
 }
 
-// find returns the first tagged message that matches, and waits for one if wait is
-// set. Inspect says whether the message leaves the queue.
-func (e *Endpoint) find(ctx context.Context, from int, match transport.Match, wait bool, inspect func(*taggedMessage) (dequeue bool, err error)) (found *taggedMessage, err error) {
+// find returns what look finds in the queue of unexpected messages. If wait is set,
+// it calls look until there is a message.
+func (e *Endpoint) find(ctx context.Context, from int, wait bool, look func() (*match.Tagged, error)) (found *match.Tagged, err error) {
 	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
 		return nil, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
@@ -83,7 +83,7 @@ func (e *Endpoint) find(ctx context.Context, from int, match transport.Match, wa
 	err = e.waitUntil(ctx, func() (bool, error) {
 		// In this order: a rank sends its messages before it ends.
 		ended := e.peerError(from)
-		if found, err = e.unexpected.match(from, match, inspect); found != nil {
+		if found, err = look(); found != nil {
 			return true, err
 		}
 		return !wait, ended

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // A rank that sleeps for longer than the stall timeout checks for a stall. It
@@ -23,7 +24,7 @@ type stallCheck struct {
 
 	// The stall record, under Job.mu.
 	recorded bool
-	call     transport.Signature
+	call     match.Call
 }
 
 // Requests for a stall check.
@@ -85,23 +86,24 @@ func (s *commState) checkStall() error {
 func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
-	mine := s.step.signature
-	s.stall.recorded, s.stall.call = true, mine
+	s.stall.recorded, s.stall.call = true, match.Call{Signature: s.step.signature}
+	mine := &s.stall.call
 	for _, l := range s.links {
 		peer := l.sender.to
 		if peer == s {
 			peer = l.receiver.from
 			if c := l.next(); c != nil {
-				if theirs := c.signature(s.context); differ(theirs, mine) || before(theirs, mine) {
-					return peer, theirs
+				theirs := match.Call{Signature: c.signature(s.context)}
+				if theirs.Contradicts(mine) || match.Before(theirs.Sequence, mine.Sequence) {
+					return peer, theirs.Signature
 				}
 			}
 		}
-		switch theirs := peer.stall.call; {
+		switch theirs := &peer.stall.call; {
 		case !peer.stall.recorded:
-		case differ(theirs, mine), before(mine, theirs) && s.dependsOn(l):
-			return peer, theirs
-		case before(theirs, mine):
+		case theirs.Contradicts(mine), match.Before(mine.Sequence, theirs.Sequence) && s.dependsOn(l):
+			return peer, theirs.Signature
+		case match.Before(theirs.Sequence, mine.Sequence):
 			// The peer may wait for what this rank will not do any more, and
 			// could not know that when it checked.
 			peer.stall.requests.Or(askedByPeer)
@@ -110,12 +112,6 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	}
 	return nil, transport.Signature{}
 }
-
-// differ reports whether a and b are different calls of the same number.
-func differ(a, b transport.Signature) bool { return a.Sequence == b.Sequence && a.Call != b.Call }
-
-// before reports whether call a comes before call b. Numbers may wrap around.
-func before(a, b transport.Signature) bool { return int32(a.Sequence-b.Sequence) < 0 }
 
 // dependsOn reports whether the step cannot complete before the rank on the other
 // side of the link acts.

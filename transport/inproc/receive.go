@@ -1,6 +1,9 @@
 package inproc
 
-import "github.com/chorale-go/chorale/transport"
+import (
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
 
 // A postedRecv is a receive whose message has not arrived yet.
 type postedRecv struct {
@@ -38,6 +41,7 @@ func (s *commState) receive(l *link, r *transport.Recv) (bool, error) {
 	switch {
 	case c == nil:
 		return false, nil
+	// As match.Call.Same says, without a Call for each message.
 	case c.callNumber != s.step.signature.Sequence || c.call != s.step.signature.Call:
 		return false, s.mismatch(l.receiver.from, c.signature(s.context))
 	case c.size.size() != len(r.Into):
@@ -66,14 +70,14 @@ func (l *link) read(r *transport.Recv) bool {
 	}
 	switch n := len(r.Into); {
 	case n <= inlineMax:
-		deliver(r, c.data[:n])
+		match.Land(r, c.data[:n])
 	case n <= bufferedMax:
-		deliver(r, l.buffers[i][:n])
+		match.Land(r, l.buffers[i][:n])
 	case !c.acquire(to.read + 1):
 		return false
 	default:
 		defer to.from.completeRead() // also when Combine panics
-		deliver(r, l.rendezvous[i])
+		match.Land(r, l.rendezvous[i])
 	}
 	to.acknowledge()
 	if to.from.waiter.load()&untilFreeCell != 0 {
@@ -86,14 +90,5 @@ func (l *link) read(r *transport.Recv) bool {
 func (s *commState) completeRead() {
 	if s.incomplete.decrement() {
 		s.waiter.messageRead()
-	}
-}
-
-// deliver copies or combines the bytes of a message into the receive.
-func deliver(r *transport.Recv, data []byte) {
-	if r.Combine == nil {
-		transport.Copy(r.Into, data, r.Temporal)
-	} else if len(data) > 0 {
-		r.Combine(r.Into, r.Held, data)
 	}
 }

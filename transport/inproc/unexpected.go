@@ -5,88 +5,88 @@ import (
 	"sync"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
-
-const (
-	// eagerMax is the size in bytes of the longest eager tagged message.
-	eagerMax = 64 << 10
-	// eagerTotal is how many bytes of one sender's eager messages a queue holds.
-	// Above it, the sender's messages take the rendezvous protocol.
-	eagerTotal = 1 << 20
-)
-
-// A taggedMessage is eager or rendezvous. An eager message holds a copy of the
-// sender's bytes. A rendezvous message holds the sender's memory, and the sender
-// waits until it has been received.
-type taggedMessage struct {
-	transport.MessageInfo
-	context  uint32
-	data     []byte
-	received chan struct{} // of a rendezvous message: closed when it has been received
-}
-
-func (m *taggedMessage) matches(from int, match transport.Match) bool {
-	return m.context == match.Context &&
-		(from == transport.Any || m.From == from) &&
-		(match.Tag == transport.Any || m.Tag == match.Tag)
-}
 
 // An unexpectedQueue holds the tagged messages to one rank that have not been
 // received. Calls that wait are not queued, so every message passes through it.
 type unexpectedQueue struct {
 	mu       sync.Mutex
-	messages []*taggedMessage // in order of arrival
-	eager    map[int]int      // bytes of eager messages, by sender
-	changed  chan struct{}    // closed at the next change; nil while no call waits
+	messages match.TaggedQueue
+	credits  map[int]*match.Credits // by sender
+	changed  chan struct{}          // closed at the next change; nil while no call waits
 }
 
-// enqueue adds a message, which it makes eager or rendezvous.
-func (q *unexpectedQueue) enqueue(m *taggedMessage) {
+// enqueueEager adds a message with a copy of its bytes, if it is short and its
+// sender has the credits.
+func (q *unexpectedQueue) enqueueEager(m *match.Tagged) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m.Size <= eagerMax && q.eager[m.From]+m.Size <= eagerTotal {
-		if q.eager == nil {
-			q.eager = make(map[int]int)
-		}
-		q.eager[m.From] += m.Size
-		m.data = append([]byte(nil), m.data...)
-	} else {
-		m.received = make(chan struct{})
+	if m.Size > match.EagerMax || !q.creditsOf(m.From).Use(m.Size) {
+		return false
 	}
-	q.messages = append(q.messages, m)
+	m.Data = slices.Clone(m.Data)
+	q.messages.Add(m)
+	q.notify()
+	return true
+}
+
+// enqueueRendezvous adds a message that refers to its sender's memory.
+func (q *unexpectedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m.Rendezvous, m.Done = true, done
+	q.messages.Add(m)
 	q.notify()
 }
 
 // cancel removes a rendezvous message, and reports whether it was still queued.
-func (q *unexpectedQueue) cancel(m *taggedMessage) bool {
+func (q *unexpectedQueue) cancel(m *match.Tagged) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.Index(q.messages, m)
-	if i < 0 {
-		return false
-	}
-	q.messages = slices.Delete(q.messages, i, i+1)
-	return true
+	return q.messages.Remove(m)
 }
 
-// match returns the first message that matches, or nil. If inspect says so, the
-// message leaves the queue.
-func (q *unexpectedQueue) match(from int, match transport.Match, inspect func(*taggedMessage) (dequeue bool, err error)) (*taggedMessage, error) {
+// find returns the first message that matches, or nil, and leaves it queued.
+func (q *unexpectedQueue) find(p *match.Pattern) *match.Tagged {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := slices.IndexFunc(q.messages, func(m *taggedMessage) bool { return m.matches(from, match) })
-	if i < 0 {
+	return q.messages.Find(p)
+}
+
+// dequeue removes the first message that matches and returns it, or nil if there is
+// none. If the message is of another type than kind or longer than size, dequeue
+// leaves it queued and returns it with an error.
+func (q *unexpectedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.Tagged, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m := q.messages.Find(p)
+	switch {
+	case m == nil:
 		return nil, nil
+	case m.Type != kind:
+		return m, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
+	case m.Size > size:
+		return m, &transport.SizeError{Peer: m.From, Got: m.Size, Want: size}
 	}
-	m := q.messages[i]
-	dequeue, err := inspect(m)
-	if dequeue {
-		q.messages = slices.Delete(q.messages, i, i+1)
-		if m.received == nil {
-			q.eager[m.From] -= m.Size
+	q.messages.Remove(m)
+	if !m.Rendezvous {
+		q.creditsOf(m.From).Refund(m.Size)
+	}
+	return m, nil
+}
+
+// creditsOf returns the credits of a sender. The queue is locked.
+func (q *unexpectedQueue) creditsOf(sender int) *match.Credits {
+	c := q.credits[sender]
+	if c == nil {
+		if q.credits == nil {
+			q.credits = make(map[int]*match.Credits)
 		}
+		c = new(match.Credits)
+		q.credits[sender] = c
 	}
-	return m, err
+	return c
 }
 
 // changes returns a channel that is closed at the next change.
