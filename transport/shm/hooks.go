@@ -12,7 +12,7 @@ var _ progress.Transport = (*hooks)(nil)
 
 func (h *hooks) Drive(o *progress.Op) { (*Endpoint)(h).drive(o) }
 func (h *hooks) Interrupt()           { h.state.wake() }
-func (h *hooks) Settle()              {}
+func (h *hooks) Settle()              { h.engine.Interrupt() } // its status word says what it sleeps for
 func (h *hooks) BeforeUnlock()        { (*Endpoint)(h).wakePeers() }
 
 func (h *hooks) Recheck(peer int) {

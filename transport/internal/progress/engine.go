@@ -20,8 +20,9 @@ type Transport interface {
 	Drive(op *Op)
 	// Interrupt wakes the progress owner, which sleeps in the kernel.
 	Interrupt()
-	// Settle looks again at links for which something has changed, before an
-	// operation begins to wait.
+	// Settle has an operation that begins to wait taken into account: it looks again
+	// at links for which something has changed, and interrupts an owner that does not
+	// wait for what the operation waits for.
 	Settle()
 	// BeforeUnlock wakes the peers that must know what was done under the lock.
 	BeforeUnlock()

@@ -84,7 +84,6 @@ func (o *Op) Await() error {
 			break
 		}
 		o.waiter.sleeping = true
-		e.Interrupt() // the owner is to see what this operation waits for
 		e.Unlock()
 		<-o.waiter.wake
 		e.Lock()
