@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// find returns what to run: the path of an executable, or the directory of a
-// Go package.
+// find returns the path of an executable, or the directory of a Go package.
 func find(program string) (path string, isPackage bool, err error) {
 	isPath := strings.ContainsRune(filepath.ToSlash(program), '/') || program == "." || program == ".."
 	info, statErr := os.Stat(program)
@@ -39,8 +38,7 @@ func find(program string) (path string, isPackage bool, err error) {
 	return "", false, usagef("no program %s in PATH: want an executable or the directory of a Go package", program)
 }
 
-// dirOf returns the directory of a file in a form that is not taken for the
-// name of an executable.
+// dirOf returns the directory of a file in a form that find takes for a directory.
 func dirOf(file string) string {
 	dir := filepath.Dir(file)
 	if strings.ContainsRune(filepath.ToSlash(dir), '/') || dir == "." || dir == ".." {
@@ -49,23 +47,23 @@ func dirOf(file string) string {
 	return "." + string(filepath.Separator) + dir
 }
 
-// build builds the Go package in a directory, as a part of that directory's
-// own module, and returns the executable.
+// build builds the Go package in a directory, as part of that directory's own
+// module, and returns the path of the executable.
 func (j *job) build(ctx context.Context, dir string) (string, error) {
 	goCommand, err := exec.LookPath("go")
 	if err != nil {
 		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
 	}
-	// The guard learns of the directory before it exists.
+	// The guard learns of the directory before it exists, so that none is left.
 	tmp := filepath.Join(os.TempDir(), "chorale-"+hex.EncodeToString(j.token[:]))
-	j.guard.note(note{Path: tmp})
+	j.guard.send(guardMessage{Path: tmp})
 	bin, work := filepath.Join(tmp, "bin"), filepath.Join(tmp, "work")
 	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {
 		return "", err
 	}
 	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
 	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.token)) // what is made on the way goes with the rest
+	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.token)) // so that intermediate files are removed too
 	cmd.Args[0] = "go build " + dir
 	p := &process{rank: -1, cmd: cmd}
 	if err := j.start(p, "", false); err != nil {
@@ -79,9 +77,9 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	made, err := os.ReadDir(bin)
-	if err != nil || len(made) != 1 {
-		return "", fmt.Errorf("%s: go build has made %d executables: %w", dir, len(made), ErrBuild)
+	built, err := os.ReadDir(bin)
+	if err != nil || len(built) != 1 {
+		return "", fmt.Errorf("%s: go build has made %d executables: %w", dir, len(built), ErrBuild)
 	}
-	return filepath.Join(bin, made[0].Name()), nil
+	return filepath.Join(bin, built[0].Name()), nil
 }

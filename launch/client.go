@@ -14,50 +14,51 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A client is a rank's end of its control connection.
+// A client is a rank's end of its control connection. All its methods but
+// receive, which one goroutine calls, may be called concurrently.
 type client struct {
 	conn net.Conn
 	in   *bufio.Scanner
 
-	mu      sync.Mutex
-	closed  bool
-	blaming bool                       // the launcher knows whom this rank blames
-	asking  map[question][]chan answer // those who wait to hear of a rank
+	mu       sync.Mutex
+	closed   bool
+	reported bool                   // the launcher knows on which peer this rank failed
+	pending  map[query][]chan reply // queries that the launcher has not answered
 }
 
-// A question is where a rank is, or which memory it has mapped.
-type question struct {
+// A query asks for the address of a rank, or for the memory that it has mapped.
+type query struct {
 	rank   int
 	memory bool
 }
 
-// An answer is that, or why there is none.
-type answer struct {
+// A reply is the text that answers a query, or the reason why there is none.
+type reply struct {
 	text string
 	err  error
 }
 
-// dial connects to the launcher and joins the job. Me says how other ranks reach
-// this one.
-func dial(ctx context.Context, place Place, me joinMessage) (*client, error) {
+// dial connects to the launcher and joins the job. Join says how other ranks
+// reach this one; dial fills in its rank and token.
+func dial(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", place.Control)
+	conn, err := d.DialContext(ctx, "tcp", env.Control)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d does not reach its launcher: %w", place.Rank, err)
+		return nil, fmt.Errorf("rank %d does not reach its launcher: %w", env.Rank, err)
 	}
-	c := &client{conn: conn, in: messages(conn), asking: make(map[question][]chan answer)}
-	if err := c.join(ctx, place, me); err != nil {
+	c := &client{conn: conn, in: messageScanner(conn), pending: make(map[query][]chan reply)}
+	if err := c.join(ctx, env, join); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("rank %d does not join its job: %w", place.Rank, err)
+		return nil, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
 	}
 	return c, nil
 }
 
-func (c *client) join(ctx context.Context, place Place, me joinMessage) error {
+func (c *client) join(ctx context.Context, env JobEnv, join joinMessage) error {
 	stop := context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	me.Token, me.Rank = hex.EncodeToString(place.Token[:]), place.Rank
-	if err := c.say(message{Join: &me}); err != nil {
+	join.Token, join.Rank = hex.EncodeToString(env.Token[:]), env.Rank
+	if err := c.send(message{Join: &join}); err != nil {
 		return err
 	}
 	var answer message
@@ -75,26 +76,27 @@ func (c *client) join(ctx context.Context, place Place, me joinMessage) error {
 	return nil
 }
 
-// listen hears the launcher until the connection ends. It calls lost for every
-// rank that is, and returns whether it was this side that ended the connection.
-func (c *client) listen(lost func(rank int, reason string)) (closed bool) {
+// receive handles the launcher's messages until the connection ends. It calls lost
+// for every rank that the launcher announces as lost, and reports whether this
+// side closed the connection.
+func (c *client) receive(lost func(rank int, reason string)) (closed bool) {
 	for c.in.Scan() {
 		var m message
 		if json.Unmarshal(c.in.Bytes(), &m) != nil {
 			break
 		}
 		switch {
-		case m.At != nil:
-			c.answer(question{rank: m.At.Rank}, answer{text: m.At.Address})
-		case m.Maps != nil:
-			c.answer(question{m.Maps.Rank, true}, answer{text: m.Maps.Memory})
+		case m.AddressReply != nil:
+			c.resolve(query{rank: m.AddressReply.Rank}, reply{text: m.AddressReply.Address})
+		case m.MemoryReply != nil:
+			c.resolve(query{m.MemoryReply.Rank, true}, reply{text: m.MemoryReply.Memory})
 		case m.Left != nil:
-			c.answer(question{rank: *m.Left}, answer{err: &transport.PeerError{Peer: *m.Left, Err: transport.ErrLeft}})
+			c.resolve(query{rank: *m.Left}, reply{err: &transport.PeerError{Peer: *m.Left, Err: transport.ErrLeft}})
 		case m.Lost != nil:
 			rank, reason := m.Lost.Rank, m.Lost.Reason
-			gone := answer{err: &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}}
-			c.answer(question{rank: rank}, gone)
-			c.answer(question{rank, true}, gone)
+			failed := reply{err: &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}}
+			c.resolve(query{rank: rank}, failed)
+			c.resolve(query{rank, true}, failed)
 			lost(rank, reason)
 		}
 	}
@@ -103,88 +105,89 @@ func (c *client) listen(lost func(rank int, reason string)) (closed bool) {
 	return c.closed
 }
 
-// answer tells those who have asked.
-func (c *client) answer(q question, a answer) {
+// resolve passes the reply to every call that waits for it.
+func (c *client) resolve(q query, r reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, asker := range c.asking[q] {
-		asker <- a
+	for _, waiter := range c.pending[q] {
+		waiter <- r
 	}
-	delete(c.asking, q)
+	delete(c.pending, q)
 }
 
-// lookup returns the address of a rank, as soon as that has joined the job, or
-// why it has none.
+// lookup waits until a rank has joined the job and returns its address. It fails
+// with [transport.ErrLeft] or [transport.ErrLost] if the rank has ended.
 func (c *client) lookup(ctx context.Context, rank int) (address string, err error) {
-	return c.ask(ctx, question{rank: rank}, message{Where: &rank})
+	return c.ask(ctx, query{rank: rank}, message{AddressQuery: &rank})
 }
 
-// memoryOf returns which memory a rank has mapped, as soon as that has joined the
-// job; "" if none. A rank that has left is remembered: what it has sent is still
-// there.
+// memoryOf waits until a rank has joined the job and returns the name of the
+// memory that it has mapped, or "" if it has mapped none. It also answers for a
+// rank that has left, because the messages of that rank are still in the memory.
 func (c *client) memoryOf(ctx context.Context, rank int) (memory string, err error) {
-	return c.ask(ctx, question{rank, true}, message{Shares: &rank})
+	return c.ask(ctx, query{rank, true}, message{MemoryQuery: &rank})
 }
 
-func (c *client) ask(ctx context.Context, q question, m message) (text string, err error) {
-	asker := make(chan answer, 1)
+func (c *client) ask(ctx context.Context, q query, m message) (text string, err error) {
+	waiter := make(chan reply, 1)
 	c.mu.Lock()
-	c.asking[q] = append(c.asking[q], asker)
-	err = c.sayLocked(m)
+	c.pending[q] = append(c.pending[q], waiter)
+	err = c.sendLocked(m)
 	c.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
 	select {
-	case a := <-asker:
-		return a.text, a.err
+	case r := <-waiter:
+		return r.text, r.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 }
 
-// blame tells the launcher which rank made an exchange fail, so that it does
-// not take this rank for the culprit.
-func (c *client) blame(rank int) {
+// reportFailure tells the launcher because of which peer an operation failed, so
+// that the launcher does not take this rank for the root cause. Only the first
+// report counts.
+func (c *client) reportFailure(peer int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.blaming {
-		c.blaming = true
-		c.sayLocked(message{Blames: &rank}) // if it fails, the launcher is gone
+	if !c.reported {
+		c.reported = true
+		c.sendLocked(message{FailedPeer: &peer}) // fails only if the launcher is gone
 	}
 }
 
-func (c *client) say(m message) error {
+func (c *client) send(m message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sayLocked(m)
+	return c.sendLocked(m)
 }
 
-func (c *client) sayLocked(m message) error {
+func (c *client) sendLocked(m message) error {
 	if c.closed {
 		return transport.ErrClosed
 	}
-	return send(c.conn, m)
+	return writeMessage(c.conn, m)
 }
 
 // leave tells the launcher that this rank leaves the job, and waits until the
-// launcher knows: a rank that does not get through to this one any more learns
-// from the launcher why.
+// launcher confirms it: from then on, a peer that finds this rank's connections
+// closed learns from the launcher that it has left.
 func (c *client) leave(rank int) {
-	left := make(chan answer, 1)
+	left := make(chan reply, 1)
 	c.mu.Lock()
-	c.asking[question{rank: rank}] = append(c.asking[question{rank: rank}], left)
-	err := c.sayLocked(message{Leaves: true})
+	c.pending[query{rank: rank}] = append(c.pending[query{rank: rank}], left)
+	err := c.sendLocked(message{Leave: true})
 	c.mu.Unlock()
 	if err == nil {
 		select {
 		case <-left:
-		case <-time.After(writeTime):
+		case <-time.After(writeTimeout):
 		}
 	}
 }
 
-// close ends the connection, and with it listen.
+// close ends the connection, and with it receive.
 func (c *client) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

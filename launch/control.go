@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// A control is the launcher's end of the control connections: it knows which
-// rank can be reached where, and which have ended.
+// A control is the launcher's end of the control connections. It knows the
+// address of every rank that has joined, and how each rank ended. Its methods may
+// be called concurrently.
 type control struct {
 	listener net.Listener
 	token    [16]byte
@@ -26,22 +27,22 @@ type control struct {
 	members []member
 }
 
-// A member is what is known of one rank.
+// A member is what the launcher knows of one rank.
 type member struct {
-	conn    net.Conn      // nil until the rank joins
-	read    chan struct{} // closed when conn has been read to its end
-	address string        // "" if it has none
-	memory  string        // the same
-	asked   []int         // ranks that wait to hear where it is
-	shares  []int         // ranks that wait to hear which memory it has mapped
-	blames  int           // the rank on whose account an exchange failed, or -1
-	left    bool          // it needs no other rank any more
-	ended   string        // how the process ended; "" while it runs
+	conn           net.Conn      // nil until the rank joins
+	drained        chan struct{} // closed when conn has been read to its end
+	address        string        // "" if the rank has none
+	memory         string        // "" if the rank has mapped none
+	addressWaiters []int         // ranks with an address query for this rank
+	memoryWaiters  []int         // ranks with a memory query for this rank
+	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
+	left           bool          // the rank has closed its endpoint
+	ended          string        // how the process ended; "" while it runs
 }
 
 const (
-	joinTime  = 10 * time.Second // for a connection to say who it is
-	writeTime = 2 * time.Second  // for a rank to take a message
+	joinTimeout  = 10 * time.Second // for the first message of a connection
+	writeTimeout = 2 * time.Second  // for a peer to take a message
 )
 
 // newControl listens on the loopback interface for the ranks of a job. If it is
@@ -60,7 +61,7 @@ func newControl(size int, token [16]byte, shared bool, report func(format string
 		members:  make([]member, size),
 	}
 	for i := range c.members {
-		c.members[i].blames = -1
+		c.members[i].failedPeer = -1
 	}
 	c.serving.Go(c.accept)
 	return c, nil
@@ -75,7 +76,7 @@ func (c *control) accept() {
 			if c.isClosed() {
 				return
 			}
-			time.Sleep(10 * time.Millisecond) // out of descriptors: some may come back
+			time.Sleep(10 * time.Millisecond) // out of descriptors: retry until some are free
 			continue
 		}
 		c.mu.Lock()
@@ -94,7 +95,7 @@ func (c *control) isClosed() bool {
 	return c.closed
 }
 
-// serve listens to one rank until it leaves or ends.
+// serve handles the messages of one rank until its connection ends.
 func (c *control) serve(conn net.Conn) {
 	defer func() {
 		conn.Close()
@@ -102,35 +103,36 @@ func (c *control) serve(conn net.Conn) {
 		delete(c.conns, conn)
 		c.mu.Unlock()
 	}()
-	conn.SetReadDeadline(time.Now().Add(joinTime))
-	in := messages(conn)
+	conn.SetReadDeadline(time.Now().Add(joinTimeout))
+	in := messageScanner(conn)
 	if !in.Scan() {
 		return
 	}
 	var first message
 	if err := json.Unmarshal(in.Bytes(), &first); err != nil || first.Join == nil {
-		return // not one of ours
+		return // not a rank
 	}
 	rank := first.Join.Rank
-	read, err := c.join(conn, *first.Join)
+	drained, err := c.join(conn, *first.Join)
 	if err != nil {
-		send(conn, message{Refused: err.Error()})
+		writeMessage(conn, message{Refused: err.Error()})
 		return
 	}
-	defer close(read)
+	defer close(drained)
 	conn.SetReadDeadline(time.Time{})
 	for in.Scan() {
 		var m message
 		if json.Unmarshal(in.Bytes(), &m) != nil {
 			return
 		}
-		c.hear(rank, m)
+		c.handle(rank, m)
 	}
 }
 
-// join notes that a rank is there, tells it so, and tells those who have asked
-// for it. The rank's connection is read until the channel is closed.
-func (c *control) join(conn net.Conn, j joinMessage) (read chan struct{}, err error) {
+// join records that a rank has joined, confirms it, and answers the queries that
+// wait for the rank. The caller closes drained when it has read the rank's
+// connection to its end.
+func (c *control) join(conn net.Conn, j joinMessage) (drained chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if subtle.ConstantTimeCompare([]byte(j.Token), []byte(hex.EncodeToString(c.token[:]))) != 1 {
@@ -148,55 +150,67 @@ func (c *control) join(conn net.Conn, j joinMessage) (read chan struct{}, err er
 			return nil, fmt.Errorf("it does not share memory with rank %d: want --transport auto or tcp for ranks on several hosts", other)
 		}
 	}
-	m.conn, m.address, m.memory, m.read = conn, j.Address, j.Memory, make(chan struct{})
-	send(conn, message{Joined: true})
-	if j.Without != "" {
-		go c.report("rank %d shares no memory, and is reached over TCP: %s", j.Rank, j.Without) // it may take long
+	m.conn, m.address, m.memory, m.drained = conn, j.Address, j.Memory, make(chan struct{})
+	writeMessage(conn, message{Joined: true})
+	if j.FallbackReason != "" {
+		go c.report("rank %d shares no memory, and is reached over TCP: %s", j.Rank, j.FallbackReason) // report may block
 	}
-	for _, asker := range m.asked {
-		c.tell(asker, message{At: &atMessage{j.Rank, j.Address}})
+	for _, waiter := range m.addressWaiters {
+		c.send(waiter, message{AddressReply: &addressReply{j.Rank, j.Address}})
 	}
-	for _, asker := range m.shares {
-		c.tell(asker, message{Maps: &mapsMessage{j.Rank, j.Memory}})
+	for _, waiter := range m.memoryWaiters {
+		c.send(waiter, message{MemoryReply: &memoryReply{j.Rank, j.Memory}})
 	}
-	m.asked, m.shares = nil, nil
-	return m.read, nil
+	m.addressWaiters, m.memoryWaiters = nil, nil
+	return m.drained, nil
 }
 
-// hear does what a rank asks.
-func (c *control) hear(rank int, m message) {
+// handle handles a message of a rank that has joined.
+func (c *control) handle(rank int, m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case m.Where != nil && c.has(*m.Where):
-		peer := &c.members[*m.Where]
-		switch {
-		case peer.left:
-			c.tell(rank, message{Left: m.Where})
-		case peer.ended != "":
-			c.tell(rank, message{Lost: &lostMessage{*m.Where, peer.ended}})
-		case peer.conn != nil:
-			c.tell(rank, message{At: &atMessage{*m.Where, peer.address}})
-		default:
-			peer.asked = append(peer.asked, rank)
-		}
-	case m.Shares != nil && c.has(*m.Shares):
-		peer := &c.members[*m.Shares]
-		switch {
-		case peer.conn != nil:
-			c.tell(rank, message{Maps: &mapsMessage{*m.Shares, peer.memory}})
-		case peer.ended != "":
-			c.tell(rank, message{Lost: &lostMessage{*m.Shares, peer.ended}})
-		default:
-			peer.shares = append(peer.shares, rank)
-		}
-	case m.Blames != nil && c.has(*m.Blames):
-		c.members[rank].blames = *m.Blames
-	case m.Denied:
+	case m.AddressQuery != nil && c.has(*m.AddressQuery):
+		c.answerAddress(rank, *m.AddressQuery)
+	case m.MemoryQuery != nil && c.has(*m.MemoryQuery):
+		c.answerMemory(rank, *m.MemoryQuery)
+	case m.FailedPeer != nil && c.has(*m.FailedPeer):
+		c.members[rank].failedPeer = *m.FailedPeer
+	case m.CMADenied:
 		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
-	case m.Leaves:
+	case m.Leave:
 		c.members[rank].left = true
-		c.tell(rank, message{Left: &rank})
+		c.send(rank, message{Left: &rank})
+	}
+}
+
+// answerAddress answers a rank's query for the address of a peer, or queues the
+// query until the peer joins or is lost.
+func (c *control) answerAddress(rank, peer int) {
+	m := &c.members[peer]
+	switch {
+	case m.left:
+		c.send(rank, message{Left: &peer})
+	case m.ended != "":
+		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
+	case m.conn != nil:
+		c.send(rank, message{AddressReply: &addressReply{peer, m.address}})
+	default:
+		m.addressWaiters = append(m.addressWaiters, rank)
+	}
+}
+
+// answerMemory does the same for a query for the memory of a peer. The memory of
+// a peer that has joined is known for good.
+func (c *control) answerMemory(rank, peer int) {
+	m := &c.members[peer]
+	switch {
+	case m.conn != nil:
+		c.send(rank, message{MemoryReply: &memoryReply{peer, m.memory}})
+	case m.ended != "":
+		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
+	default:
+		m.memoryWaiters = append(m.memoryWaiters, rank)
 	}
 }
 
@@ -209,53 +223,55 @@ func (c *control) hasMembers() bool {
 	return slices.ContainsFunc(c.members, func(m member) bool { return m.conn != nil })
 }
 
-// end notes how a rank has ended, and tells every other rank if it is lost.
-func (c *control) end(rank int, how string, well bool) {
+// end records how a rank ended. Unless it ended with success, every other rank is
+// told that it is lost. A rank that ends without joining is lost in any case.
+func (c *control) end(rank int, how string, success bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members[rank].conn == nil {
 		how += " without joining the job"
-		well = false // for those that wait for it
+		success = false
 	}
 	c.members[rank].ended = how
-	if well {
+	if success {
 		return
 	}
 	for other := range c.members {
 		if other != rank && c.members[other].ended == "" {
-			c.tell(other, message{Lost: &lostMessage{rank, how}})
+			c.send(other, message{Lost: &lostMessage{rank, how}})
 		}
 	}
 }
 
-// blame returns the rank on whose account an exchange of this rank failed, or
-// -1. A rank that has ended may have said so just before: blame waits until its
-// connection has been read to the end.
-func (c *control) blame(rank int) int {
+// failedPeer returns the peer because of which an operation of this rank failed,
+// or -1. A rank may report it right before it ends, so failedPeer waits until the
+// rank's connection has been read to its end, writeTimeout at most.
+func (c *control) failedPeer(rank int) int {
 	c.mu.Lock()
-	read := c.members[rank].read
+	drained := c.members[rank].drained
 	c.mu.Unlock()
-	if read != nil {
+	if drained != nil {
 		select {
-		case <-read:
-		case <-time.After(writeTime): // the rank has passed its connection on
+		case <-drained:
+		case <-time.After(writeTimeout): // another process holds the connection open
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.members[rank].blames
+	return c.members[rank].failedPeer
 }
 
-// tell sends a message to a rank that has joined. A rank that takes nothing in
-// loses its connection, and ends.
-func (c *control) tell(rank int, m message) {
-	if conn := c.members[rank].conn; conn != nil && send(conn, m) != nil {
+// send sends a message to a rank, if it has joined. The connection of a rank that
+// does not take the message is closed, and that rank ends.
+func (c *control) send(rank int, m message) {
+	if conn := c.members[rank].conn; conn != nil && writeMessage(conn, m) != nil {
 		conn.Close()
 	}
 }
 
-func send(conn net.Conn, m message) error {
-	conn.SetWriteDeadline(time.Now().Add(writeTime))
+// writeMessage writes a message within writeTimeout, or fails.
+func writeMessage(conn net.Conn, m message) error {
+	conn.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, err := conn.Write(encode(m))
 	return err
 }

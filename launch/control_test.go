@@ -18,9 +18,11 @@ import (
 
 var testToken = [16]byte{1, 2, 3}
 
-func listenFor(t *testing.T, size int) *control { return listenTo(t, size, false, t.Logf) }
+func newTestControl(t *testing.T, size int) *control {
+	return newTestControlWith(t, size, false, t.Logf)
+}
 
-func listenTo(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
+func newTestControlWith(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
 	c, err := newControl(size, testToken, shared, report)
 	if err != nil {
@@ -30,14 +32,14 @@ func listenTo(t *testing.T, size int, shared bool, report func(string, ...any)) 
 	return c
 }
 
-// A voice is a control connection in the raw.
-type voice struct {
+// A rawConn is a control connection without a client.
+type rawConn struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Scanner
 }
 
-func speakTo(t *testing.T, c *control) *voice {
+func dialRaw(t *testing.T, c *control) *rawConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", c.address())
 	if err != nil {
@@ -45,141 +47,140 @@ func speakTo(t *testing.T, c *control) *voice {
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	return &voice{t, conn, bufio.NewScanner(conn)}
+	return &rawConn{t, conn, bufio.NewScanner(conn)}
 }
 
-func (v *voice) say(line string) {
-	v.t.Helper()
-	if _, err := fmt.Fprintln(v.conn, line); err != nil {
-		v.t.Fatal(err)
+func (r *rawConn) send(line string) {
+	r.t.Helper()
+	if _, err := fmt.Fprintln(r.conn, line); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
-// hears fails unless the next line is the one wanted; "" is the end.
-func (v *voice) hears(want string) {
-	v.t.Helper()
-	v.in.Scan()
-	if got := v.in.Text(); got != want {
-		v.t.Errorf("heard %q, want %q", got, want)
+// expect fails unless the next line is the one wanted; "" is the end.
+func (r *rawConn) expect(want string) {
+	r.t.Helper()
+	r.in.Scan()
+	if got := r.in.Text(); got != want {
+		r.t.Errorf("received %q, want %q", got, want)
 	}
 }
 
-func joins(rank int) string {
+func joinLine(rank int) string {
 	return fmt.Sprintf(`{"join":{"token":"%s","rank":%d,"address":"here:%d"}}`, hex.EncodeToString(testToken[:]), rank, rank)
 }
 
-func (v *voice) joins(rank int) *voice {
-	v.t.Helper()
-	v.say(joins(rank))
-	v.hears(`{"joined":true}`)
-	return v
+func (r *rawConn) join(rank int) *rawConn {
+	r.t.Helper()
+	r.send(joinLine(rank))
+	r.expect(`{"joined":true}`)
+	return r
 }
 
-func TestAQuestionIsAnsweredWhenTheRankHasJoined(t *testing.T) {
-	c := listenFor(t, 3)
-	zero, one := speakTo(t, c).joins(0), speakTo(t, c).joins(1)
-	zero.say(`{"where":2}`)
-	one.say(`{"where":2}`)
-	zero.say(`{"where":1}`)
-	zero.hears(`{"at":{"rank":1,"address":"here:1"}}`) // so the question before it has been heard too
-	two := speakTo(t, c).joins(2)
-	zero.hears(`{"at":{"rank":2,"address":"here:2"}}`)
-	one.hears(`{"at":{"rank":2,"address":"here:2"}}`)
-	two.say(`{"where":0}`)
-	two.hears(`{"at":{"rank":0,"address":"here:0"}}`)
+func TestAQueryIsAnsweredWhenTheRankHasJoined(t *testing.T) {
+	c := newTestControl(t, 3)
+	zero, one := dialRaw(t, c).join(0), dialRaw(t, c).join(1)
+	zero.send(`{"addressQuery":2}`)
+	one.send(`{"addressQuery":2}`)
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"addressReply":{"rank":1,"address":"here:1"}}`) // so the query before it has been handled too
+	two := dialRaw(t, c).join(2)
+	zero.expect(`{"addressReply":{"rank":2,"address":"here:2"}}`)
+	one.expect(`{"addressReply":{"rank":2,"address":"here:2"}}`)
+	two.send(`{"addressQuery":0}`)
+	two.expect(`{"addressReply":{"rank":0,"address":"here:0"}}`)
 }
 
-func TestRanksAreToldOfOneThatIsLost(t *testing.T) {
-	c := listenFor(t, 3)
-	zero, one := speakTo(t, c).joins(0), speakTo(t, c).joins(1)
+func TestALostRankIsAnnouncedToAllOthers(t *testing.T) {
+	c := newTestControl(t, 3)
+	zero, one := dialRaw(t, c).join(0), dialRaw(t, c).join(1)
 	c.end(1, "killed", false)
-	zero.hears(`{"lost":{"rank":1,"reason":"killed"}}`)
-	zero.say(`{"where":1}`)
-	zero.hears(`{"lost":{"rank":1,"reason":"killed"}}`)
-	zero.say(`{"where":2}`)
+	zero.expect(`{"lost":{"rank":1,"reason":"killed"}}`)
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"lost":{"rank":1,"reason":"killed"}}`)
+	zero.send(`{"addressQuery":2}`)
 	c.end(2, "exited with status 0", true)
-	zero.hears(`{"lost":{"rank":2,"reason":"exited with status 0 without joining the job"}}`)
+	zero.expect(`{"lost":{"rank":2,"reason":"exited with status 0 without joining the job"}}`)
 	c.close()
-	one.hears("")
+	one.expect("")
 }
 
-func TestRanksAreNotToldOfOneThatEndsWellUntilTheyAsk(t *testing.T) {
-	c := listenFor(t, 3)
-	zero, one, two := speakTo(t, c).joins(0), speakTo(t, c).joins(1), speakTo(t, c).joins(2)
-	one.say(`{"leaves":true}`)
-	one.hears(`{"left":1}`)
+func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
+	c := newTestControl(t, 3)
+	zero, one, two := dialRaw(t, c).join(0), dialRaw(t, c).join(1), dialRaw(t, c).join(2)
+	one.send(`{"leave":true}`)
+	one.expect(`{"left":1}`)
 	c.end(1, "exited with status 0", true)
 	c.end(2, "exited with status 0", true)
-	zero.say(`{"where":1}`)
-	zero.hears(`{"left":1}`)
-	zero.say(`{"where":2}`)
-	zero.hears(`{"lost":{"rank":2,"reason":"exited with status 0"}}`)
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"left":1}`)
+	zero.send(`{"addressQuery":2}`)
+	zero.expect(`{"lost":{"rank":2,"reason":"exited with status 0"}}`)
 	c.close()
-	two.hears("")
+	two.expect("")
 }
 
-func TestBlameIsKnownWhenTheRankHasEnded(t *testing.T) {
-	c := listenFor(t, 3)
-	zero := speakTo(t, c).joins(0)
-	speakTo(t, c).joins(1)
-	zero.say(`{"blames":1}`)
+func TestTheFailedPeerIsKnownWhenTheRankHasEnded(t *testing.T) {
+	c := newTestControl(t, 3)
+	zero := dialRaw(t, c).join(0)
+	dialRaw(t, c).join(1)
+	zero.send(`{"failedPeer":1}`)
 	zero.conn.Close()
-	if got := c.blame(0); got != 1 {
-		t.Errorf("rank 0 blames %d, want 1", got)
+	if got := c.failedPeer(0); got != 1 {
+		t.Errorf("the failed peer of rank 0 is %d, want 1", got)
 	}
-	if got := c.blame(2); got != -1 {
-		t.Errorf("rank 2, which never joined, blames %d, want -1", got)
+	if got := c.failedPeer(2); got != -1 {
+		t.Errorf("the failed peer of rank 2, which never joined, is %d, want -1", got)
 	}
 }
 
-func TestStrangersAreRefused(t *testing.T) {
-	c := listenFor(t, 2)
-	speakTo(t, c).joins(0)
-	for _, test := range []struct{ name, says, hears string }{
+func TestConnectionsThatAreNoRankOfTheJobAreRefused(t *testing.T) {
+	c := newTestControl(t, 2)
+	dialRaw(t, c).join(0)
+	for _, test := range []struct{ name, line, want string }{
 		{"another job's rank", `{"join":{"token":"00","rank":1,"address":"x"}}`, `{"refused":"the token is not that of this job"}`},
-		{"a rank of a larger job", joins(2), `{"refused":"no rank 2: the job has ranks 0 to 1"}`},
-		{"a rank below all", joins(-1), `{"refused":"no rank -1: the job has ranks 0 to 1"}`},
-		{"a second rank 0", joins(0), `{"refused":"rank 0 has joined already"}`},
-		{"a question first", `{"where":0}`, ""},
+		{"a rank of a larger job", joinLine(2), `{"refused":"no rank 2: the job has ranks 0 to 1"}`},
+		{"a rank below all", joinLine(-1), `{"refused":"no rank -1: the job has ranks 0 to 1"}`},
+		{"a second rank 0", joinLine(0), `{"refused":"rank 0 has joined already"}`},
+		{"a query first", `{"addressQuery":0}`, ""},
 		{"something else", "GET / HTTP/1.1", ""},
-		{"a line without an end", strings.Repeat("x", 2*longest), ""},
+		{"a line without an end", strings.Repeat("x", 2*maxMessage), ""},
 	} {
-		v := speakTo(t, c)
-		v.t = t
 		t.Log(test.name)
-		v.say(test.says)
-		v.hears(test.hears)
+		r := dialRaw(t, c)
+		r.send(test.line)
+		r.expect(test.want)
 	}
-	speakTo(t, c).joins(1)
+	dialRaw(t, c).join(1)
 }
 
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
-	c := listenFor(t, 1)
-	place := Place{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
-	first, err := dial(t.Context(), place, joinMessage{Address: "here"})
+	c := newTestControl(t, 1)
+	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
+	first, err := dial(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	_, err = dial(t.Context(), place, joinMessage{Address: "here"})
+	_, err = dial(t.Context(), env, joinMessage{Address: "here"})
 	if want := "rank 0 does not join its job: rank 0 has joined already"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.close()
-	if _, err = dial(t.Context(), place, joinMessage{Address: "here"}); err == nil {
+	if _, err = dial(t.Context(), env, joinMessage{Address: "here"}); err == nil {
 		t.Error("joined without a launcher")
 	}
 }
 
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
-	c := listenFor(t, 2)
-	place := Place{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Token: testToken}
-	client, err := dial(t.Context(), place, joinMessage{Address: "here"})
+	c := newTestControl(t, 2)
+	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Token: testToken}
+	client, err := dial(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	listens := make(chan bool)
-	go func() { listens <- client.listen(func(int, string) {}) }()
+	closed := make(chan bool)
+	go func() { closed <- client.receive(func(int, string) {}) }()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -191,26 +192,28 @@ func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 		t.Errorf("%v, want %v", err, transport.ErrLost)
 	}
 	client.close()
-	if !<-listens {
-		t.Error("the end is taken for the launcher's")
+	if !<-closed {
+		t.Error("the launcher is taken for the side that closed the connection")
 	}
 }
 
-// A rank that ignores everything ends all the same.
+// A rank that never calls its endpoint ends with its launcher too.
 func TestARankEndsWithItsLauncher(t *testing.T) {
-	c := listenFor(t, 1)
-	place := Place{Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
-	cmd := exec.Command(os.Args[0], "stay")
-	cmd.Env = append(os.Environ(), place.environ()...)
+	c := newTestControl(t, 1)
+	env := JobEnv{Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
+	cmd := exec.Command(os.Args[0], "idle")
+	cmd.Env = append(os.Environ(), env.environ()...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for joined := false; !joined; time.Sleep(time.Millisecond) {
-		c.mu.Lock()
-		joined = c.members[0].conn != nil
-		c.mu.Unlock()
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "joined\n" {
+		t.Errorf("it prints %q, %v; want joined", line, err)
 	}
 	c.close()
 	cmd.Wait()
@@ -223,25 +226,25 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 }
 
 func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
-	c := listenTo(t, 3, true, t.Logf)
-	place := Place{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Token: testToken}
-	first, err := dial(t.Context(), place, joinMessage{Memory: "here"})
+	c := newTestControlWith(t, 3, true, t.Logf)
+	env := JobEnv{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Token: testToken}
+	first, err := dial(t.Context(), env, joinMessage{Memory: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	place.Rank = 2
-	_, err = dial(t.Context(), place, joinMessage{Memory: "there"})
+	env.Rank = 2
+	_, err = dial(t.Context(), env, joinMessage{Memory: "there"})
 	if want := "rank 2 does not join its job: it does not share memory with rank 0: want --transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
-func TestTheLauncherReportsWhatMemoryRanksDoWithout(t *testing.T) {
+func TestTheLauncherReportsFallbacks(t *testing.T) {
 	reports := make(chan string, 2)
-	c := listenTo(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
-	place := Place{Launched: true, Transport: "shm", Mixes: true, Size: 2, Control: c.address(), Token: testToken}
-	first, err := dial(t.Context(), place, joinMessage{Without: "it has none"})
+	c := newTestControlWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
+	env := JobEnv{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: c.address(), Token: testToken}
+	first, err := dial(t.Context(), env, joinMessage{FallbackReason: "it has none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +252,7 @@ func TestTheLauncherReportsWhatMemoryRanksDoWithout(t *testing.T) {
 	if got, want := <-reports, "rank 0 shares no memory, and is reached over TCP: it has none"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := first.say(message{Denied: true}); err != nil {
+	if err := first.send(message{CMADenied: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := <-reports, "rank 0 may not read the memory of other ranks: long messages were copied twice"; got != want {
@@ -257,26 +260,26 @@ func TestTheLauncherReportsWhatMemoryRanksDoWithout(t *testing.T) {
 	}
 }
 
-func TestAutoDoesWithoutSharedMemoryAndShmDoesNot(t *testing.T) {
+func TestAutoFallsBackToTCPAndShmDoesNot(t *testing.T) {
 	for _, test := range []struct {
-		place Place
-		want  string // the transport, or an error
+		env  JobEnv
+		want string // the transport, or an error
 	}{
-		{Place{Transport: "auto", Size: 100_000}, "tcp"},
-		{Place{Transport: "auto", Size: 1}, "tcp"},
-		{Place{Transport: "tcp", Size: 2}, "tcp"},
-		{Place{Transport: "shm", Size: 100_000}, "no shared memory: shm: 100000 ranks: want 1 to 1024: --transport auto or tcp does without"},
+		{JobEnv{Transport: "auto", Size: 100_000}, "tcp"},
+		{JobEnv{Transport: "auto", Size: 1}, "tcp"},
+		{JobEnv{Transport: "tcp", Size: 2}, "tcp"},
+		{JobEnv{Transport: "shm", Size: 100_000}, "no shared memory: shm: 100000 ranks: want 1 to 1024: --transport auto or tcp does without"},
 	} {
 		j := &job{}
-		place := test.place
+		env := test.env
 		got := "tcp"
-		if err := j.share(&place); err != nil {
+		if err := j.share(&env); err != nil {
 			got = err.Error()
-		} else if place.Transport != "tcp" || place.Mixes || place.Memory != 0 || j.memory != nil {
-			got = fmt.Sprintf("%+v", place)
+		} else if env.Transport != "tcp" || env.Mixed || env.Memory != 0 || j.memory != nil {
+			got = fmt.Sprintf("%+v", env)
 		}
 		if got != test.want {
-			t.Errorf("%+v: got %s, want %s", test.place, got, test.want)
+			t.Errorf("%+v: got %s, want %s", test.env, got, test.want)
 		}
 	}
 }

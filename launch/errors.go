@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// An EndError says which rank ended the job before its time, and how.
+// An EndError names the rank whose failure ended the job, and how it ended.
 type EndError struct {
-	Rank  int // -1 when the ranks were goroutines of one process
+	Rank  int // -1 if the ranks were goroutines of one process
 	State *os.ProcessState
 }
 
 func (e *EndError) Error() string {
 	if e.Rank < 0 {
-		return "the program " + ended(e.State)
+		return "the program " + endPhrase(e.State)
 	}
-	return fmt.Sprintf("rank %d %s", e.Rank, ended(e.State))
+	return fmt.Sprintf("rank %d %s", e.Rank, endPhrase(e.State))
 }
 
 // A SignalError says that a signal to the launcher ended the job.
@@ -27,11 +27,11 @@ func (e *SignalError) Error() string {
 	return fmt.Sprintf("ended by signal %s", signalName(e.Signal))
 }
 
-// ErrBuild says that a Go package did not build. The go command has printed
-// why.
+// ErrBuild says that a Go package did not build. The go command has printed the
+// reason on [Config.Stderr].
 var ErrBuild = errors.New("the package does not build")
 
-// usageError is a mistake of the caller.
+// A usageError is a Config that cannot be run.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error {
@@ -65,7 +65,7 @@ func Status(err error) int {
 	return 1
 }
 
-// howEnded tells how a process ended, as in "exited with status 2" or "killed by
+// howEnded describes how a process ended, as in "exited with status 2" or "killed by
 // signal 9 (killed)".
 func howEnded(state *os.ProcessState) string {
 	if sig := killedBy(state); sig != nil {
@@ -74,15 +74,15 @@ func howEnded(state *os.ProcessState) string {
 	return fmt.Sprintf("exited with status %d", state.ExitCode())
 }
 
-// ended is the same as the rest of a sentence.
-func ended(state *os.ProcessState) string {
+// endPhrase is howEnded as a predicate, as in "was killed by signal 9 (killed)".
+func endPhrase(state *os.ProcessState) string {
 	if killedBy(state) != nil {
 		return "was " + howEnded(state)
 	}
 	return howEnded(state)
 }
 
-// statusOf returns what a shell would show for a process that has ended.
+// statusOf returns the exit status that a shell would show for a process.
 func statusOf(state *os.ProcessState) int {
 	if sig := killedBy(state); sig != nil {
 		return 128 + number(sig)

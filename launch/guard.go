@@ -12,87 +12,89 @@ import (
 	"time"
 )
 
-// Guard is the work of a guard process. It notes what the launcher says on r,
-// normally standard input, and when r ends, for whatever reason, it removes
-// what is left of the job: processes and files. [Run] starts a guard when
-// [Config.Guard] says how.
+// Guard is the main loop of a guard process. It reads the launcher's messages
+// from r, normally standard input. When r ends, for whatever reason, it removes
+// the processes and files that the job has left, and returns. [Run] starts a
+// guard if [Config.Guard] is set.
 func Guard(r io.Reader) {
-	signal.Ignore(forwarded...) // they are meant for the launcher, which then ends the job in good order
-	var left debris
+	signal.Ignore(forwarded...) // the launcher handles them, and ends the job in good order
+	var c cleanup
 	for in := bufio.NewScanner(r); in.Scan(); {
-		var n note
-		if json.Unmarshal(in.Bytes(), &n) == nil {
-			left.take(n)
+		var m guardMessage
+		if json.Unmarshal(in.Bytes(), &m) == nil {
+			c.record(m)
 		}
 	}
-	left.clear()
+	c.run()
 }
 
-// A note tells a guard of something that must not outlive the job. It is one
-// line of JSON with one field.
-type note struct {
-	Token string `json:"token,omitempty"` // a variable that the environment of every process of the job holds
-	Group int    `json:"group,omitempty"` // a process group that lives
-	Ended int    `json:"ended,omitempty"` // a process group that lives no more
-	Path  string `json:"path,omitempty"`  // a file or directory that is about to be made
+// A guardMessage tells a guard of something that must not outlive the job. It is
+// one line of JSON with one field.
+type guardMessage struct {
+	Token string `json:"token,omitempty"` // a variable in the environment of every process of the job
+	Group int    `json:"group,omitempty"` // a process group that was started
+	Ended int    `json:"ended,omitempty"` // a process group that has ended
+	Path  string `json:"path,omitempty"`  // a file or directory that will be created
 }
 
-// debris is what is left of a job.
-type debris struct {
+// A cleanup lists what has to be removed when the job is over.
+type cleanup struct {
 	token  string
 	groups map[int]bool
 	paths  []string
 }
 
-func (d *debris) take(n note) {
+// record adds to the list what a message names, or strikes it out.
+func (c *cleanup) record(m guardMessage) {
 	switch {
-	case n.Token != "":
-		d.token = n.Token
-	case n.Group != 0:
-		if d.groups == nil {
-			d.groups = make(map[int]bool)
+	case m.Token != "":
+		c.token = m.Token
+	case m.Group != 0:
+		if c.groups == nil {
+			c.groups = make(map[int]bool)
 		}
-		d.groups[n.Group] = true
-	case n.Ended != 0:
-		delete(d.groups, n.Ended)
-	case n.Path != "":
-		d.paths = append(d.paths, n.Path)
+		c.groups[m.Group] = true
+	case m.Ended != 0:
+		delete(c.groups, m.Ended)
+	case m.Path != "":
+		c.paths = append(c.paths, m.Path)
 	}
 }
 
-// clearTime is how long a guard tries to remove what is left.
-const clearTime = 3 * time.Second
+// cleanupTimeout bounds how long a cleanup tries.
+const cleanupTimeout = 3 * time.Second
 
-// clear removes it.
-func (d *debris) clear() {
-	for pid := range d.groups {
+// run kills the processes and removes the files of the list.
+func (c *cleanup) run() {
+	for pid := range c.groups {
 		killGroup(pid)
 	}
-	deadline := time.Now().Add(clearTime)
-	// A process may start another while the search goes on, and a process that
-	// is killed may write on for a moment.
-	for sweep(d.token) > 0 && time.Now().Before(deadline) {
+	deadline := time.Now().Add(cleanupTimeout)
+	// A process may start another during the search, and a killed process may
+	// write for another moment.
+	for sweep(c.token) > 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
-	for _, path := range d.paths {
+	for _, path := range c.paths {
 		for os.RemoveAll(path) != nil && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
 }
 
-// A guard is the launcher's end of its guard process.
+// A guard is the launcher's end of its guard process. Its methods may be called
+// concurrently.
 type guard struct {
-	mu   sync.Mutex
-	left debris
-	pipe io.WriteCloser // nil without a guard process
-	cmd  *exec.Cmd
+	mu      sync.Mutex
+	cleanup cleanup        // for the launcher to run if the guard process fails
+	pipe    io.WriteCloser // nil without a guard process
+	cmd     *exec.Cmd
 }
 
 // startGuard starts this process's own executable with the arguments given, or
-// nothing when there are none. The guard process gets a session of its own, so
-// that what ends the launcher does not reach it, and none of the job's places
-// in its environment, so that it is no debris itself.
+// nothing if args is nil. The guard process gets a session of its own, so that a
+// signal that ends the launcher does not reach it. Its environment lacks the
+// variables of the job, so that it does not kill itself in the sweep.
 func startGuard(args []string) (*guard, error) {
 	g := &guard{}
 	if args == nil {
@@ -105,7 +107,7 @@ func startGuard(args []string) (*guard, error) {
 	g.cmd = &exec.Cmd{
 		Path:        path,
 		Args:        append([]string{os.Args[0]}, args...),
-		Env:         withoutPlace(os.Environ()),
+		Env:         withoutJobEnv(os.Environ()),
 		Dir:         os.TempDir(),
 		SysProcAttr: ownSession(),
 	}
@@ -118,28 +120,29 @@ func startGuard(args []string) (*guard, error) {
 	return g, nil
 }
 
-// note tells the guard. A guard that is dead is replaced by close.
-func (g *guard) note(n note) {
+// send sends a message to the guard process. If that is dead, close does its work.
+func (g *guard) send(m guardMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.left.take(n)
+	g.cleanup.record(m)
 	if g.pipe != nil {
-		g.pipe.Write(encode(n))
+		g.pipe.Write(encode(m))
 	}
 }
 
-// close has the guard remove what is left, and returns when it is done. Where
-// there is no guard, or it is killed or stopped, the launcher does it itself.
+// close makes the guard process clean up, and returns when it is done. If there
+// is no guard process, or it is killed or does not end within twice
+// cleanupTimeout, the launcher runs the cleanup itself.
 func (g *guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.cmd != nil {
 		g.pipe.Close()
-		stop := time.AfterFunc(2*clearTime, func() { g.cmd.Process.Kill() })
+		stop := time.AfterFunc(2*cleanupTimeout, func() { g.cmd.Process.Kill() })
 		defer stop.Stop()
 		if g.cmd.Wait() == nil {
 			return
 		}
 	}
-	g.left.clear()
+	g.cleanup.run()
 }

@@ -8,24 +8,24 @@ import (
 	"testing"
 )
 
-func TestAGuardRemovesWhatIsLeft(t *testing.T) {
+func TestAGuardRemovesProcessesAndFiles(t *testing.T) {
 	for name, args := range map[string][]string{
 		"by a guard process":  {"guard"},
 		"without one":         nil,
 		"after it was killed": {"guard"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			left := sleeping(t)
-			spared := sleeping(t)
+			left := startIdle(t)
+			spared := startIdle(t)
 			path := filepath.Join(t.TempDir(), "build")
 			g, err := startGuard(args)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.note(note{Group: left.Process.Pid})
-			g.note(note{Group: spared.Process.Pid})
-			g.note(note{Ended: spared.Process.Pid})
-			g.note(note{Path: path})
+			g.send(guardMessage{Group: left.Process.Pid})
+			g.send(guardMessage{Group: spared.Process.Pid})
+			g.send(guardMessage{Ended: spared.Process.Pid})
+			g.send(guardMessage{Path: path})
 			if err := os.MkdirAll(filepath.Join(path, "deep"), 0o777); err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestAGuardRemovesWhatIsLeft(t *testing.T) {
 				t.Errorf("%s is still there", path)
 			}
 			if left.Wait(); left.ProcessState.Success() {
-				t.Error("the group has ended well, want it killed")
+				t.Error("the group has ended with success, want it killed")
 			}
 			if err := spared.Process.Kill(); err != nil {
 				t.Errorf("a group that had ended before was killed: %v", err)
@@ -47,8 +47,8 @@ func TestAGuardRemovesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// sleeping starts a process that has a group of its own.
-func sleeping(t *testing.T) *exec.Cmd {
+// startIdle starts a process in a group of its own that never ends by itself.
+func startIdle(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "sleep")
 	cmd.SysProcAttr = ownGroup()

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// foreground waits until this process may read from f. A job in a terminal's
-// background would be stopped if it tried, so it reads nothing until it is
-// brought to the foreground, of which nobody tells. It returns false if the job
-// is over before that.
+// foreground waits until this process may read from f. The kernel stops a process
+// in a terminal's background that reads from the terminal, and it sends no signal
+// when the process comes to the foreground, so foreground polls. It returns false
+// if the job is over before that.
 func foreground(f *os.File, over <-chan struct{}) bool {
 	for !mayRead(f) {
 		select {
@@ -24,8 +24,8 @@ func foreground(f *os.File, over <-chan struct{}) bool {
 	return true
 }
 
-// mayRead reports whether f is no terminal, or one in whose foreground this
-// process runs.
+// mayRead reports whether f is not a terminal, or this process runs in its
+// foreground.
 func mayRead(f *os.File) bool {
 	conn, err := f.SyscallConn()
 	if err != nil {

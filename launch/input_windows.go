@@ -2,5 +2,5 @@ package launch
 
 import "os"
 
-// foreground waits until this process may read from f, which here is always.
+// foreground returns true: on Windows, a process may always read from f.
 func foreground(*os.File, <-chan struct{}) bool { return true }

@@ -12,13 +12,13 @@ import (
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
-// A job is what a launcher has started and not yet ended.
+// A job is a launcher's state while it runs processes.
 type job struct {
 	cfg     Config
 	token   [16]byte
 	guard   *guard
-	control *control // nil when no rank joins
-	memory  *os.File // that the ranks share; nil when they share none
+	control *control // nil if the ranks do not join
+	memory  *os.File // the ranks' shared memory; nil if they share none
 	out     *sink
 	err     *sink
 	events  chan event
@@ -26,15 +26,15 @@ type job struct {
 	over    chan struct{} // closed when the job is over
 }
 
-// An event happens to a process: it ends, and later all that it has printed
-// has been passed on.
+// An event is the end of a process or, later and with finished set, the end of
+// its output.
 type event struct {
 	p        *process
-	finished bool // the second of the two
+	finished bool
 
-	// Of the first.
-	state  *os.ProcessState
-	blames int // the rank on whose account it failed, or -1
+	// Of the end of the process.
+	state      *os.ProcessState
+	failedPeer int // the rank because of which this one failed, or -1
 }
 
 func newJob(cfg Config) (*job, error) {
@@ -55,7 +55,7 @@ func newJob(cfg Config) (*job, error) {
 		over:   make(chan struct{}),
 	}
 	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, func(err error) { j.broken <- err })
-	guard.note(note{Token: tokenVariable(token)})
+	guard.send(guardMessage{Token: tokenVariable(token)})
 	if guard.cmd != nil {
 		j.report("guard: process %d", guard.cmd.Process.Pid)
 	}
@@ -73,8 +73,8 @@ func (j *job) close() {
 	j.guard.close()
 }
 
-// report tells the user what goes on, if he wants to know. It waits while the
-// output is stuck, so the supervisor does not call it.
+// report prints a line of -v. It blocks while the output is blocked, so the
+// supervisor does not call it.
 func (j *job) report(format string, args ...any) {
 	if j.cfg.Verbose {
 		fmt.Fprintf(j.err, "chorale: "+format+"\n", args...)
@@ -83,31 +83,31 @@ func (j *job) report(format string, args ...any) {
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	place := Place{Transport: j.cfg.Transport, Size: j.cfg.Size, Token: j.token, Processors: runtime.NumCPU()}
-	if place.Transport == "inproc" {
-		p := j.process(program, -1, place)
+	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Token: j.token, Processors: runtime.NumCPU()}
+	if env.Transport == "inproc" {
+		p := j.process(program, -1, env)
 		if err := j.start(p, "", false); err != nil {
 			return err
 		}
 		return j.supervise(ctx, []*process{p}, nil)
 	}
-	err := j.share(&place)
+	err := j.share(&env)
 	if err != nil {
 		return err
 	}
-	if j.control, err = newControl(j.cfg.Size, j.token, place.Transport == "shm" && !place.Mixes, j.report); err != nil {
+	if j.control, err = newControl(j.cfg.Size, j.token, env.Transport == "shm" && !env.Mixed, j.report); err != nil {
 		return err
 	}
-	place.Control = j.control.address()
-	j.report("control: %s", place.Control)
+	env.Control = j.control.address()
+	j.report("control: %s", env.Control)
 
 	var procs []*process
-	for place.Rank = range j.cfg.Size {
+	for env.Rank = range j.cfg.Size {
 		if ctx.Err() != nil || len(j.cfg.Signals) > 0 {
-			break // supervise ends what has started
+			break // supervise ends the ranks that have started
 		}
-		p := j.process(program, place.Rank, place)
-		if err := j.start(p, j.label(place.Rank), true); err != nil {
+		p := j.process(program, env.Rank, env)
+		if err := j.start(p, j.label(env.Rank), true); err != nil {
 			return j.supervise(ctx, procs, fmt.Errorf("starting %v of %d: %w", p, j.cfg.Size, err))
 		}
 		procs = append(procs, p)
@@ -115,29 +115,28 @@ func (j *job) run(ctx context.Context, program string) error {
 	return j.supervise(ctx, procs, nil)
 }
 
-// firstExtra is the number under which a process finds the first file that it is
-// given beside its standard ones.
+// firstExtra is the file descriptor of the first file in exec.Cmd.ExtraFiles.
 const firstExtra = 3
 
-// share makes the memory that the ranks share, and says so in their place. Where
-// there can be none, auto is tcp.
-func (j *job) share(place *Place) error {
-	auto := place.Transport == "auto"
-	if place.Transport == "tcp" || auto && place.Size == 1 {
-		place.Transport = "tcp"
+// share makes the ranks' shared memory and adds it to their environment. If the
+// system cannot share memory, auto becomes tcp.
+func (j *job) share(env *JobEnv) error {
+	auto := env.Transport == "auto"
+	if env.Transport == "tcp" || auto && env.Size == 1 {
+		env.Transport = "tcp"
 		return nil
 	}
-	bytes, err := shm.MemoryLen(place.Size)
+	bytes, err := shm.MemoryLen(env.Size)
 	if err == nil {
-		j.memory, err = shm.NewMemory(place.Size, j.token)
+		j.memory, err = shm.NewMemory(env.Size, j.token)
 	}
 	switch {
 	case err == nil:
-		j.report("shared memory: %.1f MiB for %d ranks", float64(bytes)/(1<<20), place.Size)
-		place.Transport, place.Mixes, place.Memory = "shm", auto, firstExtra
+		j.report("shared memory: %.1f MiB for %d ranks", float64(bytes)/(1<<20), env.Size)
+		env.Transport, env.Mixed, env.Memory = "shm", auto, firstExtra
 	case auto:
 		j.report("transport tcp: %v", err)
-		place.Transport = "tcp"
+		env.Transport = "tcp"
 	default:
 		return fmt.Errorf("no shared memory: %w: --transport auto or tcp does without", err)
 	}
@@ -147,23 +146,22 @@ func (j *job) share(place *Place) error {
 // hasJoined reports whether a rank is attached to the launcher.
 func (j *job) hasJoined() bool { return j.control != nil && j.control.hasMembers() }
 
-// label returns what stands before each line of a rank, as in "[ 3] " where
-// there are more than 10.
+// label returns the prefix of a rank's lines, as in "[ 3] " for more than 10 ranks.
 func (j *job) label(rank int) string {
-	if j.cfg.Unlabelled {
+	if j.cfg.Unlabeled {
 		return ""
 	}
 	return fmt.Sprintf("[%*d] ", len(strconv.Itoa(j.cfg.Size-1)), rank)
 }
 
-// process prepares one of the processes that run the program. The first of
-// them reads the launcher's standard input.
-func (j *job) process(program string, rank int, place Place) *process {
+// process prepares a process that runs the program. Rank 0, or the process that
+// runs all ranks, reads the launcher's standard input.
+func (j *job) process(program string, rank int, env JobEnv) *process {
 	p := &process{rank: rank, cmd: &exec.Cmd{
 		Path: program,
 		Args: append([]string{j.cfg.Program}, j.cfg.Args...),
 		Dir:  j.cfg.Dir,
-		Env:  append(slices.Clone(j.cfg.Env), place.environ()...),
+		Env:  append(slices.Clone(j.cfg.Env), env.environ()...),
 	}}
 	if rank <= 0 {
 		p.input = j.cfg.Stdin
@@ -171,30 +169,30 @@ func (j *job) process(program string, rank int, place Place) *process {
 	return p
 }
 
-// start starts a process. From then on, its end will be an event.
+// start starts a process and watches it: its end will be an event.
 func (j *job) start(p *process, label string, lines bool) error {
-	var theirs []*os.File // the process's ends of the pipes
+	var childEnds []*os.File // of the pipes
 	defer func() {
-		for _, f := range theirs {
+		for _, f := range childEnds {
 			f.Close()
 		}
 	}()
 	for _, to := range []*sink{j.out, j.err} {
-		s, w, err := newStream(to, label, lines)
+		pipe, w, err := newOutputPipe(to, label, lines)
 		if err != nil {
 			return err
 		}
-		theirs = append(theirs, w)
-		p.streams = append(p.streams, s)
+		childEnds = append(childEnds, w)
+		p.outputs = append(p.outputs, pipe)
 	}
-	p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1]
+	p.cmd.Stdout, p.cmd.Stderr = childEnds[0], childEnds[1]
 	var input *os.File
 	if p.input != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
 		}
-		theirs = append(theirs, r)
+		childEnds = append(childEnds, r)
 		p.cmd.Stdin, input = r, w
 	}
 	if p.rank >= 0 && j.memory != nil {
@@ -207,7 +205,7 @@ func (j *job) start(p *process, label string, lines bool) error {
 		}
 		return err
 	}
-	j.guard.note(note{Group: p.cmd.Process.Pid})
+	j.guard.send(guardMessage{Group: p.cmd.Process.Pid})
 	j.report("%v: process %d", p, p.cmd.Process.Pid)
 	if input != nil {
 		go feed(input, p.input, j.over)
@@ -216,22 +214,23 @@ func (j *job) start(p *process, label string, lines bool) error {
 	return nil
 }
 
-// watch follows a process to its end and beyond.
+// watch waits for the end of a process and of its output.
 func (j *job) watch(p *process) {
-	p.cmd.Wait() // what goes wrong is in the state
-	state, blames := p.cmd.ProcessState, -1
+	p.cmd.Wait() // a failure is in the state
+	state, failedPeer := p.cmd.ProcessState, -1
 	if p.rank >= 0 {
 		j.control.end(p.rank, howEnded(state), state.Success())
-		blames = j.control.blame(p.rank)
+		failedPeer = j.control.failedPeer(p.rank)
 	}
-	j.happened(event{p: p, state: state, blames: blames})
-	j.report("%v %s", p, ended(state))
+	j.emit(event{p: p, state: state, failedPeer: failedPeer})
+	j.report("%v %s", p, endPhrase(state))
 	p.finish()
-	j.guard.note(note{Ended: p.cmd.Process.Pid})
-	j.happened(event{p: p, finished: true})
+	j.guard.send(guardMessage{Ended: p.cmd.Process.Pid})
+	j.emit(event{p: p, finished: true})
 }
 
-func (j *job) happened(e event) {
+// emit passes an event to the supervisor, if it still runs.
+func (j *job) emit(e event) {
 	select {
 	case j.events <- e:
 	case <-j.over:

@@ -15,88 +15,92 @@ import (
 	"github.com/chorale-go/chorale/transport/tcp"
 )
 
-// Join returns this process's endpoint in the job in which a launcher has
-// started it, and true. A process that no launcher has started gets the
-// endpoint of the only rank of a job, and false.
+// Join returns this process's endpoint in the job in which a launcher started it,
+// and true. A process that no launcher started gets the endpoint of the only rank
+// of a job, and false. A process joins once.
 //
-// When the launcher is gone before the endpoint is closed, Join's process ends
-// with status 1, whatever it is doing: a job does not outlive its launcher. A
-// process joins once.
+// Join fails if the environment is inconsistent, if the job runs its ranks as
+// goroutines, or if the launcher cannot be reached or refuses the rank. It returns
+// without waiting for the other ranks. If ctx ends before the launcher answers,
+// Join fails with its cause.
+//
+// If the launcher dies before the endpoint is closed, the process exits with
+// status 1, whatever it is doing: a job does not outlive its launcher.
 func Join(ctx context.Context) (ep transport.Endpoint, joined bool, err error) {
-	place, err := Environment()
+	env, err := Environment()
 	if err != nil {
 		return nil, false, err
 	}
-	if place.Transport == "inproc" {
-		if place.Size > 1 {
-			return nil, true, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", place.Size)
+	if env.Transport == "inproc" {
+		if env.Size > 1 {
+			return nil, true, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", env.Size)
 		}
-		return inproc.New(1).Endpoint(0), place.Launched, nil
+		return inproc.New(1).Endpoint(0), env.Launched, nil
 	}
 	switch {
-	case place.Mixes:
-		ep, err = joinMixed(ctx, place)
-	case place.Transport == "shm":
-		ep, err = joinShared(ctx, place)
+	case env.Mixed:
+		ep, err = joinMixed(ctx, env)
+	case env.Transport == "shm":
+		ep, err = joinShared(ctx, env)
 	default:
-		ep, err = joinTCP(ctx, place)
+		ep, err = joinTCP(ctx, env)
 	}
 	return ep, true, err
 }
 
-// joinShared joins a job of processes that share memory.
-func joinShared(ctx context.Context, place Place) (transport.Endpoint, error) {
-	near, memory, err := mapMemory(place)
+// joinShared joins a job whose processes share memory.
+func joinShared(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
+	local, memory, err := mapMemory(env)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d: %w, or --transport tcp", place.Rank, err)
+		return nil, fmt.Errorf("rank %d: %w, or --transport tcp", env.Rank, err)
 	}
-	launcher, err := dial(ctx, place, joinMessage{Memory: memory})
+	launcher, err := dial(ctx, env, joinMessage{Memory: memory})
 	if err != nil {
-		near.Close()
+		local.Close()
 		return nil, err
 	}
-	return attach(near, near, launcher), nil
+	return attach(local, local, launcher), nil
 }
 
-// joinTCP joins a job of processes that exchange messages over TCP.
-func joinTCP(ctx context.Context, place Place) (transport.Endpoint, error) {
-	far, launcher, err := dialTCP(ctx, place, joinMessage{})
+// joinTCP joins a job whose processes exchange messages over TCP.
+func joinTCP(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
+	remote, launcher, err := dialTCP(ctx, env, joinMessage{})
 	if err != nil {
 		return nil, err
 	}
-	return attach(far, nil, launcher), nil
+	return attach(remote, nil, launcher), nil
 }
 
-// joinMixed joins a job of processes of which some share memory. One that cannot
-// share any reaches all others over TCP.
-func joinMixed(ctx context.Context, place Place) (transport.Endpoint, error) {
-	near, memory, err := mapMemory(place)
+// joinMixed joins a job in which the processes of a host share memory and tcp
+// connects the hosts. A process that cannot map the memory uses TCP alone.
+func joinMixed(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
+	local, memory, err := mapMemory(env)
 	if err != nil {
-		far, launcher, err := dialTCP(ctx, place, joinMessage{Without: err.Error()})
+		remote, launcher, err := dialTCP(ctx, env, joinMessage{FallbackReason: err.Error()})
 		if err != nil {
 			return nil, err
 		}
-		return attach(far, nil, launcher), nil
+		return attach(remote, nil, launcher), nil
 	}
-	far, launcher, err := dialTCP(ctx, place, joinMessage{Memory: memory})
+	remote, launcher, err := dialTCP(ctx, env, joinMessage{Memory: memory})
 	if err != nil {
-		near.Close()
+		local.Close()
 		return nil, err
 	}
-	return attach(mixed.New(near, far, func(ctx context.Context, rank int) (bool, error) {
+	return attach(mixed.New(local, remote, func(ctx context.Context, rank int) (bool, error) {
 		theirs, err := launcher.memoryOf(ctx, rank)
 		return theirs == memory, err
-	}), near, launcher), nil
+	}), local, launcher), nil
 }
 
-// mapMemory makes the endpoint of ranks that share memory, and says which memory
-// that is.
-func mapMemory(place Place) (near *shm.Endpoint, name string, err error) {
-	bytes, err := shm.MemoryLen(place.Size)
+// mapMemory returns the endpoint for the ranks that share memory, and the name of
+// that memory.
+func mapMemory(env JobEnv) (ep *shm.Endpoint, name string, err error) {
+	bytes, err := shm.MemoryLen(env.Size)
 	if err != nil {
 		return nil, "", err
 	}
-	file, name, err := inherited(place.Memory, bytes)
+	file, name, err := inherited(env.Memory, bytes)
 	if err != nil {
 		return nil, "", fmt.Errorf("the job's memory: %w: want every process on the way from the launcher to pass it on", err)
 	}
@@ -104,25 +108,25 @@ func mapMemory(place Place) (near *shm.Endpoint, name string, err error) {
 	if host, ok := os.LookupEnv(envHost); ok {
 		name = host + " " + name
 	}
-	near, err = shm.New(shm.Config{Rank: place.Rank, Size: place.Size, Token: place.Token, Memory: file})
-	return near, name, err
+	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Token: env.Token, Memory: file})
+	return ep, name, err
 }
 
-// dialTCP makes the endpoint of ranks that exchange messages over TCP, and joins
-// the job.
-func dialTCP(ctx context.Context, place Place, me joinMessage) (*tcp.Endpoint, *client, error) {
+// dialTCP joins the job, and returns the endpoint for the ranks that exchange
+// messages over TCP.
+func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, *client, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("rank %d: listening for the other ranks: %w", place.Rank, err)
+		return nil, nil, fmt.Errorf("rank %d: listening for the other ranks: %w", env.Rank, err)
 	}
-	me.Address = listener.Addr().String()
-	launcher, err := dial(ctx, place, me)
+	join.Address = listener.Addr().String()
+	launcher, err := dial(ctx, env, join)
 	if err != nil {
 		listener.Close()
 		return nil, nil, err
 	}
-	far, err := tcp.New(tcp.Config{
-		Rank: place.Rank, Size: place.Size, Token: place.Token,
+	ep, err := tcp.New(tcp.Config{
+		Rank: env.Rank, Size: env.Size, Token: env.Token,
 		Listener: listener, Lookup: launcher.lookup,
 	})
 	if err != nil {
@@ -130,31 +134,33 @@ func dialTCP(ctx context.Context, place Place, me joinMessage) (*tcp.Endpoint, *
 		listener.Close()
 		return nil, nil, err
 	}
-	return far, launcher, nil
+	return ep, launcher, nil
 }
 
-// attach has an endpoint hear from the launcher. Near is the part of it that uses
-// shared memory, if any.
-func attach(ep mixed.Part, near *shm.Endpoint, launcher *client) *attached {
-	a := &attached{Part: ep, near: near, launcher: launcher, done: make(chan struct{})}
-	go a.listen()
+// attach connects an endpoint to the launcher. Shared is the part of the endpoint
+// that uses shared memory, or nil.
+func attach(ep mixed.Part, shared *shm.Endpoint, launcher *client) *attached {
+	a := &attached{Part: ep, shared: shared, launcher: launcher, done: make(chan struct{})}
+	go a.receive()
 	return a
 }
 
-// An attached endpoint is one that tells the launcher, and is told by it, which
-// ranks are lost.
+// An attached endpoint reports failed peers to the launcher, and learns from it
+// which ranks are lost.
 type attached struct {
 	mixed.Part
-	near     *shm.Endpoint
+	shared   *shm.Endpoint // nil without shared memory
 	launcher *client
-	done     chan struct{} // closed when nothing listens to the launcher any more
+	done     chan struct{} // closed when receive has returned
 	closing  sync.Once
-	closed   error
+	closed   error // the result of Close
 }
 
-func (a *attached) listen() {
+// receive handles the launcher's messages. If the launcher is gone, it ends the
+// process.
+func (a *attached) receive() {
 	defer close(a.done)
-	if a.launcher.listen(a.Lost) {
+	if a.launcher.receive(a.Lost) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
@@ -162,43 +168,44 @@ func (a *attached) listen() {
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
-	return a.heard(a.Part.Exchange(ctx, step))
+	return a.report(a.Part.Exchange(ctx, step))
 }
 
-func (a *attached) Send(ctx context.Context, to int, stamp transport.Match, kind string, data []byte) error {
-	return a.heard(a.Part.Send(ctx, to, stamp, kind, data))
+func (a *attached) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
+	return a.report(a.Part.Send(ctx, to, match, kind, data))
 }
 
-func (a *attached) Recv(ctx context.Context, from int, stamp transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	e, err := a.Part.Recv(ctx, from, stamp, kind, into)
-	return e, a.heard(err)
+func (a *attached) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	info, err := a.Part.Recv(ctx, from, match, kind, into)
+	return info, a.report(err)
 }
 
-func (a *attached) Probe(ctx context.Context, from int, stamp transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	e, found, err := a.Part.Probe(ctx, from, stamp, wait)
-	return e, found, a.heard(err)
+func (a *attached) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	info, found, err := a.Part.Probe(ctx, from, match, wait)
+	return info, found, a.report(err)
 }
 
-// heard tells the launcher on whose account something failed, if it did.
-func (a *attached) heard(err error) error {
+// report reports an error's failed peer to the launcher, and returns the error.
+func (a *attached) report(err error) error {
 	if err != nil {
-		a.blame(err)
+		a.reportPeer(err)
 	}
 	return err
 }
 
-// blame is apart from heard, which allocates nothing so.
-func (a *attached) blame(err error) {
+// reportPeer is separate from report so that errors.As's target does not escape
+// on success.
+func (a *attached) reportPeer(err error) {
 	var peer *transport.PeerError
 	if errors.As(err, &peer) {
-		a.launcher.blame(peer.Peer)
+		a.launcher.reportFailure(peer.Peer)
 	}
 }
 
 func (a *attached) Close() error {
 	a.closing.Do(func() {
-		if a.near != nil && a.near.CMADenied() {
-			_ = a.launcher.say(message{Denied: true}) // only chorale run -v tells it; a launcher that is gone ends this process anyway
+		if a.shared != nil && a.shared.CMADenied() {
+			_ = a.launcher.send(message{CMADenied: true}) // for chorale run -v alone; if the launcher is gone, this process ends anyway
 		}
 		a.launcher.leave(a.Rank())
 		a.closed = a.Part.Close()

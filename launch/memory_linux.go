@@ -8,21 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherited returns the open file of that number and length, which this process's
-// children do not inherit any more, and a name that it has alone on all hosts.
-func inherited(number int, bytes int64) (*os.File, string, error) {
+// inherited returns the open file with that descriptor and length, and a name that
+// no other file on any host has. This process's children do not inherit it.
+func inherited(fd int, bytes int64) (*os.File, string, error) {
 	var stat unix.Stat_t
-	if err := unix.Fstat(number, &stat); err != nil {
-		return nil, "", fmt.Errorf("file %d: %w", number, err)
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return nil, "", fmt.Errorf("file %d: %w", fd, err)
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size != bytes {
-		return nil, "", fmt.Errorf("file %d is another", number)
+		return nil, "", fmt.Errorf("file %d is not the one that the launcher made", fd)
 	}
-	unix.CloseOnExec(number)
+	unix.CloseOnExec(fd)
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, "", err
 	}
 	name := fmt.Sprintf("%s/%d/%d", strings.TrimSpace(string(boot)), stat.Dev, stat.Ino)
-	return os.NewFile(uintptr(number), "memory"), name, nil
+	return os.NewFile(uintptr(fd), "memory"), name, nil
 }

@@ -11,45 +11,45 @@ import (
 )
 
 const (
-	// longestLine is how much of a line is held back until its end comes. A
-	// longer one is passed on in pieces.
-	longestLine = 1 << 20
+	// maxLine is the number of bytes of a line that are buffered until its end
+	// comes. A longer line is forwarded in pieces.
+	maxLine = 1 << 20
 
-	// lateTime is how long a process that has ended waits for others that hold
-	// its output open, before they are killed.
-	lateTime = time.Second
+	// orphanTime is how long the children of a process that has ended may hold
+	// its output open before they are killed.
+	orphanTime = time.Second
 
-	// quietTime is how long the output of killed processes may stay open
-	// without anything coming before it is given up: somebody has escaped.
-	quietTime = 100 * time.Millisecond
+	// drainTimeout is how long the output of killed processes may stay open and
+	// silent before it is abandoned: a process has escaped from its group.
+	drainTimeout = 100 * time.Millisecond
 
-	// pipeSize bounds what a pipe holds after the last process that wrote to it
+	// pipeSize bounds the bytes in a pipe after the last process that wrote to it
 	// has been killed.
 	pipeSize = 1 << 20
 )
 
-// A sink is one of the launcher's outputs. Many streams write to it, each
+// A sink is one of the launcher's outputs. Many output pipes write to it, each
 // whole lines at a time.
 type sink struct {
 	lock   *sync.Mutex // shared by sinks that are one file
 	w      io.Writer
-	broken bool        // nobody reads on: the rest is dropped
+	broken bool        // a write failed: the rest is dropped
 	failed func(error) // called once, when a write fails
 }
 
-// newSinks returns the sinks for standard output and standard error. Where the
-// two are one file, a line of one does not tear a line of the other.
+// newSinks returns the sinks for standard output and standard error. If the two
+// are one file, their lines are not torn either.
 func newSinks(stdout, stderr io.Writer, failed func(error)) (out, err *sink) {
 	out = &sink{lock: new(sync.Mutex), w: stdout, failed: failed}
 	err = &sink{lock: new(sync.Mutex), w: stderr, failed: failed}
-	if mayBeOne(stdout, stderr) {
+	if maybeSame(stdout, stderr) {
 		err.lock = out.lock
 	}
 	return out, err
 }
 
-// mayBeOne reports whether a and b may write to the same place.
-func mayBeOne(a, b io.Writer) bool {
+// maybeSame reports whether a and b may write to the same file.
+func maybeSame(a, b io.Writer) bool {
 	f, fok := a.(*os.File)
 	g, gok := b.(*os.File)
 	if !fok || !gok {
@@ -60,8 +60,8 @@ func mayBeOne(a, b io.Writer) bool {
 	return ferr != nil || gerr != nil || os.SameFile(fi, gi)
 }
 
-// Write never fails: a process whose output nobody wants ends by being told to,
-// not by an output that is stuck.
+// Write never fails: if the launcher's output fails, the processes are ended by a
+// signal, not by a blocked pipe.
 func (s *sink) Write(p []byte) (int, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -75,61 +75,62 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A stream is one output of one process, on its way to a sink.
-type stream struct {
-	r    *os.File
-	cut  atomic.Bool   // only what is in the pipe already is still wanted
-	left int           // how much of that there may be
-	done chan struct{} // closed when all has been passed on
+// An outputPipe forwards one output of one process to a sink.
+type outputPipe struct {
+	r        *os.File
+	draining atomic.Bool   // only the bytes that are in the pipe already are still read
+	left     int           // the most bytes that may be in it
+	done     chan struct{} // closed when all has been forwarded
 }
 
-// newStream returns a stream to the sink, and the file that the process is to
-// write to. With lines, it passes on whole lines only, each behind the label;
-// without, everything as it comes.
-func newStream(to *sink, label string, lines bool) (s *stream, w *os.File, err error) {
+// newOutputPipe returns a pipe to the sink, and the file to which the process
+// writes. With lines, whole lines are forwarded, each behind the label; without,
+// the bytes as they come.
+func newOutputPipe(to *sink, label string, lines bool) (p *outputPipe, w *os.File, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
-	s = &stream{r: r, left: pipeSize, done: make(chan struct{})}
+	p = &outputPipe{r: r, left: pipeSize, done: make(chan struct{})}
 	go func() {
-		defer close(s.done)
+		defer close(p.done)
 		defer r.Close()
 		if lines {
-			copyLines(to, label, s)
+			copyLines(to, label, p)
 		} else {
-			io.Copy(to, s)
+			io.Copy(to, p)
 		}
 	}()
-	return s, w, nil
+	return p, w, nil
 }
 
-// Read reads from the pipe. After end, it reads what is there and no more.
-func (s *stream) Read(p []byte) (int, error) {
-	for !s.cut.Load() {
-		n, err := s.r.Read(p)
+// Read reads from the pipe. After drain, it reads the bytes that are in the pipe
+// and no more.
+func (p *outputPipe) Read(buf []byte) (int, error) {
+	for !p.draining.Load() {
+		n, err := p.r.Read(buf)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 	}
-	s.r.SetReadDeadline(time.Now().Add(quietTime))
-	n, err := s.r.Read(p[:min(len(p), s.left)])
-	s.left -= n
-	if s.left == 0 {
+	p.r.SetReadDeadline(time.Now().Add(drainTimeout))
+	n, err := p.r.Read(buf[:min(len(buf), p.left)])
+	p.left -= n
+	if p.left == 0 {
 		err = io.EOF
 	}
 	return n, err
 }
 
-// end makes the stream end with what is in the pipe now, whoever still holds
+// drain makes the pipe end with its present bytes, even if a process still holds
 // its other end open.
-func (s *stream) end() {
-	s.r.SetReadDeadline(time.Unix(1, 0)) // wakes the reader, which then sets its own
-	s.cut.Store(true)
+func (p *outputPipe) drain() {
+	p.r.SetReadDeadline(time.Unix(1, 0)) // wakes the reader, which then sets its own
+	p.draining.Store(true)
 }
 
 // copyLines copies lines from r to w, each behind the label and in one Write. A
-// last line that is not ended gets a newline. A read error is the end.
+// last line without a newline gets one. A read error ends the copy.
 func copyLines(w io.Writer, label string, r io.Reader) {
 	var (
 		held  []byte // the beginning of a line
@@ -155,7 +156,7 @@ func copyLines(w io.Writer, label string, r io.Reader) {
 			held, rest = held[:0], rest[i+1:]
 		}
 		held = append(held, rest...)
-		if len(held) >= longestLine || err != nil && len(held) > 0 {
+		if len(held) >= maxLine || err != nil && len(held) > 0 {
 			emit(held)
 			held = held[:0]
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestLinesAreLabelledHoweverTheyAreCut(t *testing.T) {
+func TestLinesAreLabeledHoweverTheReadsSplitThem(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for _, test := range []struct{ in, want string }{
 		{"", ""},
@@ -21,14 +21,14 @@ func TestLinesAreLabelledHoweverTheyAreCut(t *testing.T) {
 		{"a\n\nb\r\nc", "# a\n# \n# b\r\n# c\n"},
 		{long + "\n" + long, "# " + long + "\n# " + long + "\n"},
 	} {
-		for name, cut := range map[string]func(io.Reader) io.Reader{
+		for name, split := range map[string]func(io.Reader) io.Reader{
 			"whole":         func(r io.Reader) io.Reader { return r },
 			"byte by byte":  iotest.OneByteReader,
 			"in halves":     iotest.HalfReader,
 			"data with EOF": iotest.DataErrReader,
 		} {
 			var got strings.Builder
-			copyLines(&got, "# ", cut(strings.NewReader(test.in)))
+			copyLines(&got, "# ", split(strings.NewReader(test.in)))
 			if diff := cmp.Diff(test.want, got.String()); diff != "" {
 				t.Errorf("%.20q %s: (-want +got)\n%.200s", test.in, name, diff)
 			}
@@ -36,7 +36,7 @@ func TestLinesAreLabelledHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-func TestALineThatNeverEndsIsPassedOnInPieces(t *testing.T) {
+func TestALineThatNeverEndsIsForwardedInPieces(t *testing.T) {
 	pieces := 0
 	longest := 0
 	count := writerFunc(func(p []byte) (int, error) {
@@ -49,9 +49,9 @@ func TestALineThatNeverEndsIsPassedOnInPieces(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	copyLines(count, "# ", io.LimitReader(endless{}, 5*longestLine))
-	if pieces != 5 || longest > longestLine+64<<10 {
-		t.Errorf("%d pieces, the longest of %d bytes; want 5 of about %d", pieces, longest, longestLine)
+	copyLines(count, "# ", io.LimitReader(endless{}, 5*maxLine))
+	if pieces != 5 || longest > maxLine+64<<10 {
+		t.Errorf("%d pieces, the longest of %d bytes; want 5 of about %d", pieces, longest, maxLine)
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 
 // A process is one that the launcher has started: a rank, or a build.
 type process struct {
-	rank    int // -1 when it is not a rank of its own
+	rank    int // -1 if it is not a single rank
 	cmd     *exec.Cmd
-	input   io.Reader // what it reads; nil for nothing
-	streams []*stream // what it prints
+	input   io.Reader     // its standard input; nil for none
+	outputs []*outputPipe // its standard output and standard error
 
 	mu   sync.Mutex
-	over bool // its group may be somebody else's by now
+	over bool // its process group is gone, and the number may be reused
 }
 
 func (p *process) String() string {
@@ -28,7 +28,7 @@ func (p *process) String() string {
 	return p.cmd.Args[0]
 }
 
-// signal sends a signal to the process and all that it has started.
+// signal sends a signal to the process and to all processes of its group.
 func (p *process) signal(sig os.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,28 +37,28 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// finish ends what the process has left behind, after giving it time to print
-// its last words, and returns when all that was printed has been passed on.
+// finish kills the processes that the process has left behind, after orphanTime at
+// most, and returns when all output has been forwarded.
 //
 // The process has been waited for, so its number is free once its group is
-// empty. Numbers are given out in turn, so that nobody else has it yet.
+// empty. The kernel gives out numbers in turn, so that it is not reused this soon.
 func (p *process) finish() {
-	late, cancel := context.WithTimeout(context.Background(), lateTime)
+	orphans, cancel := context.WithTimeout(context.Background(), orphanTime)
 	defer cancel()
-	for _, s := range p.streams {
+	for _, o := range p.outputs {
 		select {
-		case <-s.done:
-		case <-late.Done():
+		case <-o.done:
+		case <-orphans.Done():
 		}
 	}
 	p.signal(syscall.SIGKILL)
 	p.mu.Lock()
 	p.over = true
 	p.mu.Unlock()
-	for _, s := range p.streams {
-		s.end()
+	for _, o := range p.outputs {
+		o.drain()
 	}
-	for _, s := range p.streams {
-		<-s.done
+	for _, o := range p.outputs {
+		<-o.done
 	}
 }

@@ -2,11 +2,12 @@ package launch
 
 import "syscall"
 
-// executable is this process's own, also when the file has been replaced.
+// executable returns the path of this process's own executable, which is valid
+// even if the file has been replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// ownGroup gives a process a group of its own, and ties its life to that of the
-// thread that starts it.
+// ownGroup gives a process a group of its own, and makes the kernel kill it when
+// the thread that started it ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

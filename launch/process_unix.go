@@ -12,8 +12,8 @@ const (
 	brokenPipe = int(syscall.SIGPIPE)
 )
 
-// forwarded are the signals that Notify relays. A broken pipe is among them
-// only to keep it from ending the launcher.
+// forwarded are the signals that Notify relays. SIGPIPE is one of them only so
+// that it does not end the launcher.
 var forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
@@ -21,10 +21,10 @@ var forwarded = []os.Signal{
 
 // signalGroup sends a signal to a process and to all of its group.
 func signalGroup(p *os.Process, sig os.Signal) {
-	syscall.Kill(-p.Pid, sig.(syscall.Signal)) // fails only where nobody is left
+	syscall.Kill(-p.Pid, sig.(syscall.Signal)) // fails only if the group is empty
 }
 
-// killGroup ends the group that a process has led.
+// killGroup kills the group that a process has led.
 func killGroup(pid int) { syscall.Kill(-pid, syscall.SIGKILL) }
 
 // killedBy returns the signal that ended a process, or nil.
@@ -35,5 +35,5 @@ func killedBy(state *os.ProcessState) os.Signal {
 	return nil
 }
 
-// ownSession makes a process deaf to the launcher's terminal.
+// ownSession detaches a process from the launcher's terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

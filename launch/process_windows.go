@@ -21,15 +21,15 @@ func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// signalGroup ends a process: it is all that can be asked of one. What the
-// console tells the launcher, it tells the ranks itself.
+// signalGroup kills the process, because Windows has no other signal. An interrupt
+// is not forwarded: the console sends it to the ranks itself.
 func signalGroup(p *os.Process, sig os.Signal) {
 	if sig != os.Interrupt {
 		p.Kill()
 	}
 }
 
-// killGroup ends a process.
+// killGroup kills a process.
 func killGroup(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		p.Kill()
@@ -37,5 +37,5 @@ func killGroup(pid int) {
 	}
 }
 
-// killedBy returns nil: no process is ended by a signal.
+// killedBy returns nil: no signal ends a process on Windows.
 func killedBy(*os.ProcessState) os.Signal { return nil }

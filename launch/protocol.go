@@ -8,67 +8,67 @@ import (
 
 // A message is one line of the control protocol: a JSON object with one field.
 //
-// A rank connects to the launcher and says
+// A rank connects to the launcher and sends
 //
 //	{"join":{"token":"…","rank":3,"address":"127.0.0.1:40001","memory":"…"}}
 //
-// where address is that at which other ranks reach it, if they do, and memory says
-// which memory it has mapped: those that say the same share it. A rank that should
-// have mapped one, but has not, says "without":"…" instead, and why. The answer is
-// one of
+// where address is the TCP address at which other ranks reach it, if it has one,
+// and memory names the shared memory that it has mapped: ranks that send the same
+// name share memory. A rank that was given shared memory and could not map it
+// sends "fallbackReason":"…" instead of a name. The launcher answers with one of
 //
 //	{"joined":true}
 //	{"refused":"rank 3 has joined already"}
 //
-// From then on, either side may speak at any time. The rank says
+// From then on, either side may send at any time. The rank sends
 //
-//	{"where":5}       asks for the address of rank 5
-//	{"shares":5}      asks which memory rank 5 has mapped
-//	{"blames":5}      an exchange failed on account of rank 5
-//	{"denied":true}   the system did not let it read the memory of other ranks
-//	{"leaves":true}   it is about to close its endpoint; answered by left
+//	{"addressQuery":5}   asks for the address of rank 5
+//	{"memoryQuery":5}    asks which memory rank 5 has mapped
+//	{"failedPeer":5}     an operation failed because of rank 5
+//	{"cmaDenied":true}   the system denied it cross-memory attach
+//	{"leave":true}       it is about to close its endpoint; answered by left
 //
-// and the launcher says
+// and the launcher sends
 //
-//	{"at":{"rank":5,"address":"127.0.0.1:40002"}}
-//	{"maps":{"rank":5,"memory":"…"}}
+//	{"addressReply":{"rank":5,"address":"127.0.0.1:40002"}}
+//	{"memoryReply":{"rank":5,"memory":"…"}}
 //	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
-// The launcher answers a question when rank 5 has joined or ended. It also says
-// unasked when a rank is lost. It does not when a rank has ended well: what that
-// has sent may still be on its way, and its connections say when they end. When
-// a rank finds the connection closed, the launcher is gone, and the rank's
-// process ends.
+// The launcher answers a query about rank 5 when rank 5 has joined or ended. It
+// announces a lost rank to all others at once. It does not announce a rank that
+// ended with status 0: messages of that rank may still be in flight, and its
+// connections show when they end. When a rank finds the connection closed, the
+// launcher is gone, and the rank's process ends.
 type message struct {
-	Join    *joinMessage `json:"join,omitempty"`
-	Joined  bool         `json:"joined,omitempty"`
-	Refused string       `json:"refused,omitempty"`
-	Where   *int         `json:"where,omitempty"`
-	Shares  *int         `json:"shares,omitempty"`
-	Blames  *int         `json:"blames,omitempty"`
-	Denied  bool         `json:"denied,omitempty"`
-	Leaves  bool         `json:"leaves,omitempty"`
-	At      *atMessage   `json:"at,omitempty"`
-	Maps    *mapsMessage `json:"maps,omitempty"`
-	Left    *int         `json:"left,omitempty"`
-	Lost    *lostMessage `json:"lost,omitempty"`
+	Join         *joinMessage  `json:"join,omitempty"`
+	Joined       bool          `json:"joined,omitempty"`
+	Refused      string        `json:"refused,omitempty"`
+	AddressQuery *int          `json:"addressQuery,omitempty"`
+	AddressReply *addressReply `json:"addressReply,omitempty"`
+	MemoryQuery  *int          `json:"memoryQuery,omitempty"`
+	MemoryReply  *memoryReply  `json:"memoryReply,omitempty"`
+	FailedPeer   *int          `json:"failedPeer,omitempty"`
+	CMADenied    bool          `json:"cmaDenied,omitempty"`
+	Leave        bool          `json:"leave,omitempty"`
+	Left         *int          `json:"left,omitempty"`
+	Lost         *lostMessage  `json:"lost,omitempty"`
 }
 
 type joinMessage struct {
-	Token   string `json:"token"`
-	Rank    int    `json:"rank"`
-	Address string `json:"address,omitempty"`
-	Memory  string `json:"memory,omitempty"`
-	Without string `json:"without,omitempty"`
+	Token          string `json:"token"`
+	Rank           int    `json:"rank"`
+	Address        string `json:"address,omitempty"`
+	Memory         string `json:"memory,omitempty"`
+	FallbackReason string `json:"fallbackReason,omitempty"`
 }
 
-type atMessage struct {
+type addressReply struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 }
 
-type mapsMessage struct {
+type memoryReply struct {
 	Rank   int    `json:"rank"`
 	Memory string `json:"memory"`
 }
@@ -78,16 +78,17 @@ type lostMessage struct {
 	Reason string `json:"reason"`
 }
 
-// longest is the length of the longest line that either side accepts.
-const longest = 4 << 10
+// maxMessage is the length in bytes of the longest line that either side accepts.
+const maxMessage = 4 << 10
 
-// lines returns a scanner of the messages that come from r.
-func messages(r io.Reader) *bufio.Scanner {
+// messageScanner returns a scanner of the messages that r delivers, one a line.
+func messageScanner(r io.Reader) *bufio.Scanner {
 	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 512), longest)
+	s.Buffer(make([]byte, 0, 512), maxMessage)
 	return s
 }
 
+// encode returns v as a line of JSON.
 func encode(v any) []byte {
 	line, err := json.Marshal(v)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,8 +16,8 @@ import (
 func TestRanksOfAJobFindEachOther(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 7, 16} {
 		r := run(t, size, "ring", "5")
-		if r.result != nil {
-			t.Errorf("%d ranks: %v\n%s", size, r.result, &r.err)
+		if r.end != nil {
+			t.Errorf("%d ranks: %v\n%s", size, r.end, &r.err)
 		}
 		if got := strings.Count(r.out.String(), "token 5\n"); got != size {
 			t.Errorf("%d ranks: %d have the token, want all\n%s", size, got, &r.out)
@@ -24,7 +25,7 @@ func TestRanksOfAJobFindEachOther(t *testing.T) {
 	}
 }
 
-func TestTheRankThatFailsFirstIsNamedAndNotThoseThatMissIt(t *testing.T) {
+func TestTheRootCauseIsNamedAndNotTheRanksThatFailedBecauseOfIt(t *testing.T) {
 	for _, test := range []struct {
 		how, want string
 		status    int
@@ -34,14 +35,14 @@ func TestTheRankThatFailsFirstIsNamedAndNotThoseThatMissIt(t *testing.T) {
 	} {
 		for range 5 {
 			r := run(t, 5, "ring", "100", "3", test.how)
-			if r.result == nil || r.result.Error() != test.want || Status(r.result) != test.status {
-				t.Errorf("%v, status %d; want %s, status %d\n%s", r.result, Status(r.result), test.want, test.status, &r.err)
+			if r.end == nil || r.end.Error() != test.want || Status(r.end) != test.status {
+				t.Errorf("%v, status %d; want %s, status %d\n%s", r.end, Status(r.end), test.want, test.status, &r.err)
 			}
 		}
 	}
 }
 
-func TestThoseThatWaitForARankAreToldWhyItIsNotThere(t *testing.T) {
+func TestRanksThatWaitForARankLearnWhyItIsNotThere(t *testing.T) {
 	for _, test := range []struct{ program, want string }{
 		{"absent", "rank 1: the rank is lost: exited with status 0 without joining the job"},
 		{"early", "rank 1: the rank has left the job"},
@@ -51,20 +52,30 @@ func TestThoseThatWaitForARankAreToldWhyItIsNotThere(t *testing.T) {
 			t.Errorf("%s: the ranks say\n%swant %s", test.program, &r.err, test.want)
 		}
 		var end *EndError
-		if !errors.As(r.result, &end) || end.Rank == 1 {
-			t.Errorf("%s: %v, want one of the ranks that waited", test.program, r.result)
+		if !errors.As(r.end, &end) || end.Rank == 1 {
+			t.Errorf("%s: %v, want one of the ranks that waited", test.program, r.end)
 		}
 	}
 }
 
-func TestWhatARankHasSentArrivesAfterItsEnd(t *testing.T) {
-	r := run(t, 2, "parcel")
-	if r.result != nil || r.out.String() != "[0] a parcel\n" {
-		t.Errorf("%v\n%s%s", r.result, &r.out, &r.err)
+func TestAMessageArrivesAfterTheEndOfItsSender(t *testing.T) {
+	cfg := config(t, 2, "late")
+	stdin, rank1Ended := io.Pipe()
+	cfg.Stdin, cfg.Verbose = stdin, true
+	var out, stderr lockedBuilder
+	cfg.Stdout = &out
+	cfg.Stderr = writerFunc(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "rank 1 exited") {
+			rank1Ended.Close()
+		}
+		return stderr.Write(p)
+	})
+	if err := Run(t.Context(), cfg); err != nil || out.String() != "[0] a message\n" {
+		t.Errorf("%v\n%s%s", err, &out, &stderr)
 	}
 }
 
-// shell is the configuration of a job whose ranks are shells.
+// shell is the configuration of a job whose two ranks are shells.
 func shell(t *testing.T, script string) Config {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
@@ -89,17 +100,17 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestTheSecondInterruptDoesNotWaitForAnOutputThatIsStuck(t *testing.T) {
-	signals := make(chan os.Signal, 2)
-	stuck := make(chan struct{})
-	defer close(stuck)
+func TestTheSecondInterruptDoesNotWaitForABlockedOutput(t *testing.T) {
+	signals := make(chan os.Signal) // unbuffered: a send returns when the launcher has the signal
+	blocked := make(chan struct{})
+	defer close(blocked)
 	cfg := shell(t, "trap '' INT; echo ready; while :; do sleep 1; done")
-	cfg.Signals, cfg.Grace = signals, time.Hour
+	cfg.Size, cfg.Signals, cfg.Grace = 1, signals, time.Hour
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
 		signals <- syscall.SIGINT
-		time.Sleep(2 * repeatTime)
+		time.Sleep(2 * repeatTime) // a signal within repeatTime would count as the first one
 		signals <- syscall.SIGINT
-		<-stuck
+		<-blocked
 		return len(p), nil
 	})
 	err := Run(t.Context(), cfg)
@@ -108,15 +119,21 @@ func TestTheSecondInterruptDoesNotWaitForAnOutputThatIsStuck(t *testing.T) {
 	}
 }
 
-func TestAnInterruptThatComesTwiceAtOnceIsOne(t *testing.T) {
+func TestTwoInterruptsAtOnceCountAsOne(t *testing.T) {
 	signals := make(chan os.Signal, 2)
-	cfg := shell(t, "trap 'kill $!; sleep 0.2; echo in good order; exit 0' INT; sleep 1000 & echo ready; wait")
-	cfg.Size, cfg.Signals = 1, signals
+	cfg := shell(t, "trap 'kill $!; read line; echo in good order; exit 0' INT; sleep 1000 & echo ready; wait")
+	stdin, handled := io.Pipe()
+	cfg.Size, cfg.Signals, cfg.Stdin = 1, signals, stdin
 	var out strings.Builder
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
 		if strings.Contains(string(p), "ready") {
-			signals <- syscall.SIGINT
-			signals <- syscall.SIGINT
+			for range 2 {
+				signals <- syscall.SIGINT
+			}
+			for range cap(signals) + 1 { // when the last one is in the channel, the launcher has handled both interrupts
+				signals <- syscall.SIGPIPE
+			}
+			handled.Close()
 		}
 		return out.Write(p)
 	})
@@ -126,7 +143,7 @@ func TestAnInterruptThatComesTwiceAtOnceIsOne(t *testing.T) {
 	}
 }
 
-func TestAWrongConfigIsTheCallersMistake(t *testing.T) {
+func TestAWrongConfigIsAUsageError(t *testing.T) {
 	for _, test := range []struct {
 		cfg  Config
 		want string
@@ -156,12 +173,12 @@ func TestAProgramThatCannotBeStartedIsAnError(t *testing.T) {
 	}
 }
 
-func TestManyJobsAtOnceDoNotMeet(t *testing.T) {
+func TestManyJobsAtOnceDoNotInterfere(t *testing.T) {
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			if r := run(t, 3, "ring", "20"); r.result != nil || strings.Count(r.out.String(), "token 20\n") != 3 {
-				t.Errorf("%v\n%s%s", r.result, &r.out, &r.err)
+			if r := run(t, 3, "ring", "20"); r.end != nil || strings.Count(r.out.String(), "token 20\n") != 3 {
+				t.Errorf("%v\n%s%s", r.end, &r.out, &r.err)
 			}
 		})
 	}

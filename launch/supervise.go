@@ -9,70 +9,71 @@ import (
 )
 
 const (
-	// settleTime is how long a failure that one rank blames on another waits
-	// for the end of the other.
-	settleTime = 2 * time.Second
+	// rootCauseTimeout bounds the wait for the end of a process that another one
+	// reports as its failed peer.
+	rootCauseTimeout = 2 * time.Second
 
-	// noticeTime is how long ranks that have been told who failed may take to
-	// say so and end, before they are asked to end.
+	// noticeTime is how long the ranks that have been told of the failed rank may
+	// take to report it and end, before they get a signal.
 	noticeTime = 500 * time.Millisecond
 
-	// repeatTime is how soon a second signal may follow the first and still be
-	// the same: some send theirs to a process and then to its group.
+	// repeatTime is the time within which a second signal counts as the first
+	// one: some programs signal a process and then its group.
 	repeatTime = 100 * time.Millisecond
 
-	// hurryTime is how long an output that is stuck holds up the end when it
-	// has been asked for twice.
-	hurryTime = time.Second
+	// forceTimeout bounds how long a blocked output delays the end after a second
+	// interrupt.
+	forceTimeout = time.Second
 )
 
 // A supervisor sees processes to their end. If one fails, it ends the others.
 type supervisor struct {
-	procs  []*process
-	told   func() bool // whether there are ranks that hear from the launcher
-	grace  time.Duration
-	ends   map[*process]event // of those that have ended
-	first  *process           // the first that failed
-	cause  error              // why the job ends before its time
-	asked  time.Time          // when a signal first asked for the end
-	settle <-chan time.Time   // decide who failed first
-	notice <-chan time.Time   // ask the others to end
-	kill   <-chan time.Time   // do not ask any longer
-	hurry  <-chan time.Time   // do not wait for the output any longer
+	procs     []*process
+	hasJoined func() bool // whether a rank has joined, so that the launcher can tell it of a failure
+	grace     time.Duration
+	exits     map[*process]event // of the processes that have ended
+	first     *process           // the first that failed
+	cause     error              // why the job ends early; nil while it runs on
+	signaled  time.Time          // when a signal first asked for the end
+
+	decide    <-chan time.Time // name the root cause, as far as it is known
+	terminate <-chan time.Time // signal the other processes
+	kill      <-chan time.Time // kill the other processes
+	force     <-chan time.Time // return, even if the output is blocked
 }
 
-// supervise returns when all of the processes have ended and all that they
-// printed has been passed on. It returns nil if all ended well. If there is a
-// cause to end them at once, it returns that.
+// supervise returns when all of the processes have ended and their output has
+// been forwarded. It returns nil if all ended with success. If cause is not nil,
+// it ends the processes at once and returns cause.
 func (j *job) supervise(ctx context.Context, procs []*process, cause error) error {
-	s := &supervisor{procs: procs, told: j.hasJoined, grace: j.cfg.Grace, ends: make(map[*process]event)}
+	s := &supervisor{procs: procs, hasJoined: j.hasJoined, grace: j.cfg.Grace, exits: make(map[*process]event)}
 	if cause != nil {
 		s.end(cause, syscall.SIGTERM)
 	}
-	cancelled := ctx.Done()
+	canceled := ctx.Done()
 	for unfinished := len(procs); unfinished > 0; {
 		select {
 		case e := <-j.events:
 			if e.finished {
 				unfinished--
 			} else {
-				s.ended(e)
+				s.exited(e)
 			}
 		case sig := <-j.cfg.Signals:
 			s.signal(sig)
 		case err := <-j.broken:
 			s.end(outputError(err), syscall.SIGTERM)
-		case <-cancelled:
-			cancelled = nil
+		case <-canceled:
+			canceled = nil
 			s.end(context.Cause(ctx), syscall.SIGTERM)
-		case <-s.settle:
-			culprit, _ := s.culprit()
-			s.fail(culprit)
-		case <-s.notice:
+		case <-s.decide:
+			p, _ := s.rootCause()
+			s.fail(p)
+		case <-s.terminate:
 			s.ask(syscall.SIGTERM)
 		case <-s.kill:
 			s.signalAll(syscall.SIGKILL)
-		case <-s.hurry:
+		case <-s.force:
 			return s.cause
 		}
 	}
@@ -86,7 +87,7 @@ func (j *job) supervise(ctx context.Context, procs []*process, cause error) erro
 
 func outputError(err error) error { return fmt.Errorf("passing on what the ranks print: %w", err) }
 
-// end ends the job for that cause, unless there is one already.
+// end ends the job for that cause, unless it is ending already.
 func (s *supervisor) end(cause error, sig os.Signal) {
 	if s.cause == nil {
 		s.cause = cause
@@ -94,7 +95,7 @@ func (s *supervisor) end(cause error, sig os.Signal) {
 	}
 }
 
-// ask asks all processes to end.
+// ask signals all processes to end, and kills them after the grace period.
 func (s *supervisor) ask(sig os.Signal) {
 	s.signalAll(sig)
 	s.kill = time.After(s.grace)
@@ -106,8 +107,9 @@ func (s *supervisor) signalAll(sig os.Signal) {
 	}
 }
 
-// signal passes on a signal to the launcher. An interrupt or a termination
-// ends the job, and the second one at once.
+// signal handles a signal to the launcher. The first interrupt or termination
+// ends the job, and the second one kills the processes. Any other signal is
+// forwarded.
 func (s *supervisor) signal(sig os.Signal) {
 	switch sig {
 	case syscall.SIGPIPE: // the write that caused it fails
@@ -116,59 +118,60 @@ func (s *supervisor) signal(sig os.Signal) {
 		switch {
 		case s.cause == nil:
 			s.end(&SignalError{sig}, sig)
-			s.asked = now
-		case now.Sub(s.asked) > repeatTime:
+			s.signaled = now
+		case now.Sub(s.signaled) > repeatTime:
 			s.signalAll(syscall.SIGKILL)
-			s.hurry = time.After(hurryTime)
+			s.force = time.After(forceTimeout)
 		}
 	default:
 		s.signalAll(sig)
 	}
 }
 
-// ended notes that a process has ended. After a failure, the others end too, as
-// soon as it is known who failed first.
-func (s *supervisor) ended(e event) {
-	s.ends[e.p] = e
+// exited records that a process has ended. After a failure, the other processes
+// are ended too, as soon as the root cause is known.
+func (s *supervisor) exited(e event) {
+	s.exits[e.p] = e
 	if s.first == nil && !e.state.Success() {
 		s.first = e.p
 	}
 	if s.first == nil || s.cause != nil {
 		return
 	}
-	culprit, certain := s.culprit()
+	p, certain := s.rootCause()
 	if certain {
-		s.fail(culprit)
-	} else if s.settle == nil {
-		s.settle = time.After(settleTime)
+		s.fail(p)
+	} else if s.decide == nil {
+		s.decide = time.After(rootCauseTimeout)
 	}
 }
 
-// fail ends the job on account of a process that has ended.
+// fail ends the job because a process, which has ended, failed.
 func (s *supervisor) fail(p *process) {
 	if s.cause != nil {
 		return
 	}
-	s.cause = &EndError{p.rank, s.ends[p].state}
-	if s.told() {
-		s.notice = time.After(noticeTime)
+	s.cause = &EndError{p.rank, s.exits[p].state}
+	if s.hasJoined() {
+		s.terminate = time.After(noticeTime)
 	} else {
 		s.ask(syscall.SIGTERM)
 	}
 }
 
-// culprit follows the blame from the process that failed first to the one that
-// caused the failure. It is not certain while one who is blamed still runs.
-func (s *supervisor) culprit() (p *process, certain bool) {
+// rootCause follows the reports of failed peers from the process that failed
+// first to the process that caused the failure. It is not certain while a
+// reported peer still runs.
+func (s *supervisor) rootCause() (p *process, certain bool) {
 	p = s.first
-	for range s.procs { // ranks may blame each other in a circle
-		blamed := s.ends[p].blames
-		if blamed < 0 {
+	for range s.procs { // the reports may form a cycle
+		peer := s.exits[p].failedPeer
+		if peer < 0 {
 			return p, true
 		}
-		next := s.procs[blamed]
-		e, over := s.ends[next]
-		if !over {
+		next := s.procs[peer]
+		e, ended := s.exits[next]
+		if !ended {
 			return p, false
 		}
 		if e.state.Success() {

@@ -9,8 +9,8 @@ import (
 )
 
 // sweep kills every process whose environment holds the variable, as in
-// NAME=value, and returns how many there were. It finds the ones that have
-// left their group, but not the ones that have been given another environment.
+// NAME=value, and returns their number. It finds processes that have left their
+// group, but not processes whose environment was replaced.
 func sweep(variable string) (found int) {
 	if variable == "" {
 		return 0
@@ -35,8 +35,8 @@ func sweep(variable string) (found int) {
 	return found
 }
 
-// holds reports whether one of the strings in environ, each ended by a zero
-// byte, is the variable.
+// holds reports whether environ, a list of strings that each end in a zero byte,
+// contains the variable.
 func holds(environ []byte, variable string) bool {
 	for v := range bytes.SplitSeq(environ, []byte{0}) {
 		if string(v) == variable {

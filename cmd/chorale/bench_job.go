@@ -76,7 +76,7 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 	err = launch.Run(ctx, launch.Config{
 		Size: ranks, Transport: m.transport,
 		Program: self, Args: []string{"bench-rank", string(plan)},
-		Stdout: printed, Stderr: whileAlive{ctx, os.Stderr}, Unlabelled: true,
+		Stdout: printed, Stderr: whileAlive{ctx, os.Stderr}, Unlabeled: true,
 		Grace: time.Second, Guard: []string{"guard"},
 	})
 	printed.Close()

@@ -54,7 +54,7 @@ rank that failed first: 128 and the signal's number if a signal killed it.`,
 			}
 			cfg.Size = int(ranks)
 			cfg.Program, cfg.Args = args[0], args[1:]
-			cfg.Unlabelled = noLabels
+			cfg.Unlabeled = noLabels
 			cfg.Env = os.Environ()
 			if algorithm != "" {
 				cfg.Env = append(cfg.Env, "CHORALE_ALGORITHM="+algorithm)

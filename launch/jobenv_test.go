@@ -15,37 +15,37 @@ func lookupIn(env map[string]string) func(string) (string, bool) {
 	}
 }
 
-var tcpPlace = Place{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}}
+var tcpEnv = JobEnv{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}}
 
-func TestAPlaceSurvivesTheEnvironment(t *testing.T) {
-	for _, want := range []Place{
-		tcpPlace,
+func TestAJobEnvSurvivesTheEnvironment(t *testing.T) {
+	for _, want := range []JobEnv{
+		tcpEnv,
 		{Launched: true, Transport: "inproc", Size: 7, Processors: 2},
 		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}, Memory: 3, Processors: 64},
-		{Launched: true, Transport: "shm", Mixes: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
+		{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
 	} {
 		env := make(map[string]string)
 		for _, v := range want.environ() {
 			name, value, _ := strings.Cut(v, "=")
 			env[name] = value
 		}
-		got, err := placeOf(lookupIn(env))
+		got, err := parseJobEnv(lookupIn(env))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
 	}
 }
 
-func TestAProcessThatNobodyLaunchedIsTheOnlyRank(t *testing.T) {
-	got, err := placeOf(lookupIn(nil))
-	if want := (Place{Transport: "inproc", Size: 1}); got != want || err != nil {
+func TestAProcessWithoutALauncherIsTheOnlyRank(t *testing.T) {
+	got, err := parseJobEnv(lookupIn(nil))
+	if want := (JobEnv{Transport: "inproc", Size: 1}); got != want || err != nil {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 }
 
-func TestAnEnvironmentThatMakesNoSenseIsAnError(t *testing.T) {
+func TestAnInconsistentEnvironmentIsAnError(t *testing.T) {
 	good := make(map[string]string)
-	for _, v := range tcpPlace.environ() {
+	for _, v := range tcpEnv.environ() {
 		name, value, _ := strings.Cut(v, "=")
 		good[name] = value
 	}
@@ -70,7 +70,7 @@ func TestAnEnvironmentThatMakesNoSenseIsAnError(t *testing.T) {
 		if env[test.name] = test.value; test.value == unset {
 			delete(env, test.name)
 		}
-		if _, err := placeOf(lookupIn(env)); err == nil || err.Error() != test.want {
+		if _, err := parseJobEnv(lookupIn(env)); err == nil || err.Error() != test.want {
 			t.Errorf("%s=%s: %v, want %s", test.name, test.value, err, test.want)
 		}
 	}

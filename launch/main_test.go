@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -38,13 +39,13 @@ var programs = map[string]func(args []string) error{
 	"ring":   ring,
 	"absent": absent,
 	"early":  early,
-	"parcel": parcel,
-	"stay":   stay,
-	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil },
+	"late":   late,
+	"idle":   idle,
+	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
-// ring ROUNDS [RANK END] sends a token round and round. In the middle, the rank
-// ends: killed, or with a status.
+// ring ROUNDS [RANK END] sends a token around the ring ROUNDS times. In the middle,
+// the rank ends: killed, or with a status.
 func ring(args []string) error {
 	rounds, _ := strconv.Atoi(args[0])
 	ep, _, err := Join(context.Background())
@@ -65,7 +66,8 @@ func ring(args []string) error {
 	return nil
 }
 
-// pass gives the token to the next rank, which adds one to it.
+// pass sends the token to the next rank, receives the previous rank's and adds one
+// to it.
 func pass(ep transport.Endpoint, round uint32, token []byte) ([]byte, error) {
 	if ep.Size() == 1 {
 		return []byte{token[0] + 1}, nil
@@ -91,15 +93,15 @@ func end(how string) {
 	os.Exit(status)
 }
 
-// receive takes one message of one byte.
+// receive receives one message.
 func receive(ep transport.Endpoint, from int, into []byte) error {
 	return ep.Exchange(context.Background(), transport.Step{
-		Signature: transport.Signature{Call: "parcel"},
+		Signature: transport.Signature{Call: "message"},
 		Recvs:     []transport.Recv{{From: from, Into: into}},
 	})
 }
 
-// absent is what rank 1 is: it never joins. The others wait for it.
+// absent waits for rank 1, which never joins.
 func absent([]string) error {
 	if os.Getenv(envRank) == "1" {
 		return nil
@@ -112,7 +114,7 @@ func absent([]string) error {
 	return receive(ep, 1, make([]byte, 1))
 }
 
-// early is what rank 1 is: it leaves at once. The others wait for it.
+// early waits for rank 1, which leaves at once.
 func early([]string) error {
 	ep, _, err := Join(context.Background())
 	if err != nil {
@@ -125,39 +127,43 @@ func early([]string) error {
 	return receive(ep, 1, make([]byte, 1))
 }
 
-// parcel has rank 1 send something and end, before rank 0 asks for it.
-func parcel([]string) error {
+// late makes rank 0 receive what rank 1 sent before it ended. Rank 0 waits for the
+// end of its standard input, which tells it that rank 1 has ended.
+func late([]string) error {
 	ep, _, err := Join(context.Background())
 	if err != nil {
 		return err
 	}
 	defer ep.Close()
-	data := []byte("a parcel")
+	data := []byte("a message")
 	if ep.Rank() == 1 {
 		return ep.Exchange(context.Background(), transport.Step{
-			Signature: transport.Signature{Call: "parcel"},
+			Signature: transport.Signature{Call: "message"},
 			Sends:     []transport.Send{{To: []int{0}, Data: data}},
 		})
 	}
-	time.Sleep(200 * time.Millisecond) // by then, rank 1 has ended
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
 	got := make([]byte, len(data))
 	err = receive(ep, 1, got)
 	fmt.Printf("%s\n", got)
 	return err
 }
 
-// stay joins, says so, and stays for ever.
-func stay([]string) error {
+// idle joins, says so, and never ends by itself.
+func idle([]string) error {
 	if _, _, err := Join(context.Background()); err != nil {
 		return err
 	}
+	fmt.Println("joined")
 	select {}
 }
 
-// A job is run with its output collected.
-type ran struct {
+// A result is how a job ended, with its output.
+type result struct {
 	out, err lockedBuilder
-	result   error
+	end      error
 }
 
 type lockedBuilder struct {
@@ -178,16 +184,21 @@ func (l *lockedBuilder) String() string {
 }
 
 // run runs a program of this file.
-func run(t *testing.T, size int, program string, args ...string) *ran {
+func run(t *testing.T, size int, program string, args ...string) *result {
+	t.Helper()
+	cfg := config(t, size, program, args...)
+	r := new(result)
+	cfg.Stdout, cfg.Stderr = &r.out, &r.err
+	r.end = Run(t.Context(), cfg)
+	return r
+}
+
+// config is the configuration of a job that runs a program of this file.
+func config(t *testing.T, size int, program string, args ...string) Config {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := new(ran)
-	r.result = Run(t.Context(), Config{
-		Size: size, Program: self, Args: append([]string{program}, args...),
-		Stdout: &r.out, Stderr: &r.err, Guard: []string{"guard"},
-	})
-	return r
+	return Config{Size: size, Program: self, Args: append([]string{program}, args...), Guard: []string{"guard"}}
 }

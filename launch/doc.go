@@ -1,0 +1,38 @@
+// Package launch starts the ranks of a job as processes of this machine, and
+// joins the job in which a process was started.
+//
+// [Run] is the launcher's side: it starts the ranks, forwards their output, and
+// ends the job as a whole. [Join] is the rank's side. Most programs call neither:
+// the command chorale run calls Run, and chorale.Main calls Join.
+//
+//	cfg := launch.Config{Size: 4, Program: "./examples/globalsum", Stdout: os.Stdout}
+//	err := launch.Run(ctx, cfg)  // in the launcher
+//	os.Exit(launch.Status(err))
+//
+//	ep, joined, err := launch.Join(ctx)  // in each rank
+//
+// # Between launcher and rank
+//
+// Environment variables tell a rank its size, rank and transport, and where the
+// launcher listens; [Environment] reads them. Each rank then opens a control
+// connection to the launcher. protocol.go defines the messages on it: a rank asks
+// for the addresses of its peers, and the launcher announces ranks that are lost.
+//
+// # The end of a job
+//
+// When a rank fails, the other ranks fail too, because their operations with it
+// fail. Each of them names the peer on which it failed, and the launcher follows
+// these reports to the root cause, which [EndError] names.
+//
+// A job leaves nothing behind. Every rank leads a process group of its own, and
+// a guard process outlives a launcher that is killed: it kills the groups and
+// removes the files. On Linux, the guard also finds processes that have left
+// their group, by the environment that they inherited; if launcher and guard are
+// both killed, the kernel kills the ranks. Shared memory has no name, and ends
+// with the last process that maps it. On Windows there are no process groups: a
+// rank ends with its launcher, but the processes that the rank started may live
+// on.
+//
+// Run may be called by several goroutines at once; Join is called once per
+// process.
+package launch

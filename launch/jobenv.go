@@ -1,0 +1,169 @@
+package launch
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The environment variables that describe a process's job to it.
+const (
+	envRank      = "CHORALE_RANK"      // the rank; not set for inproc
+	envSize      = "CHORALE_SIZE"      // the number of ranks
+	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp
+	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
+	envToken     = "CHORALE_TOKEN"     // the job's secret, 32 hexadecimal digits
+	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the job's shared memory; set for auto and shm
+
+	// How many processors the ranks share, as the launcher counts them; optional.
+	// The ranks do not count processors themselves: the choice of an algorithm
+	// depends on the number, and all ranks must choose the same algorithm.
+	envProcessors = "CHORALE_PROCESSORS"
+)
+
+var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory, envProcessors}
+
+// envHost overrides the name of a rank's host: ranks with different names do not
+// share memory. A user sets it to try a job that spans hosts, or where containers
+// on one host have to be kept apart.
+const envHost = "CHORALE_HOST"
+
+// A JobEnv is what a process's environment says of the job it is in. It is a
+// value: nothing in it refers to resources of the process but Memory.
+type JobEnv struct {
+	Launched  bool     // a launcher started this process; otherwise it is the only rank
+	Transport string   // "inproc", "shm" or "tcp"; inproc if this one process runs all ranks as goroutines
+	Mixed     bool     // shm is for ranks of one host alone, and tcp connects ranks of different hosts
+	Rank      int      // 0 for inproc
+	Size      int      // the number of ranks
+	Control   string   // the address of the launcher; "" for inproc
+	Token     [16]byte // the job's secret
+	Memory    int      // the file descriptor of the job's shared memory; 0 if there is none
+
+	Processors int // the number of processors that the ranks share; 0 if it is unknown
+}
+
+// Environment returns the job that this process's environment describes. A
+// process that no launcher has started is the only rank of its job. It is an
+// error if a variable is missing or has a value out of range.
+func Environment() (JobEnv, error) { return parseJobEnv(os.LookupEnv) }
+
+func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
+	v := variables{lookup: lookup}
+	for _, name := range envNames {
+		if _, ok := lookup(name); ok {
+			v.set = name
+			break
+		}
+	}
+	if v.set == "" {
+		return JobEnv{Transport: "inproc", Size: 1}, nil
+	}
+	env := JobEnv{Launched: true}
+	env.Size = v.number(envSize, 1, math.MaxInt32, "a number of ranks, 1 or more")
+	if env.Transport = v.text(envTransport); env.Transport == "auto" {
+		env.Transport, env.Mixed = "shm", true
+	}
+	switch env.Transport {
+	case "inproc":
+	case "shm", "tcp":
+		env.Rank = v.number(envRank, 0, env.Size-1, fmt.Sprintf("a rank from 0 to %d", env.Size-1))
+		env.Control = v.text(envControl)
+		env.Token = v.token(envToken)
+		if env.Transport != "tcp" {
+			env.Memory = v.number(envMemory, 3, math.MaxInt32, "the number of an open file, 3 or more")
+		}
+	default:
+		v.fail("%s=%s: want auto, inproc, shm or tcp", envTransport, env.Transport)
+	}
+	if _, ok := lookup(envProcessors); ok {
+		env.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")
+	}
+	return env, v.err
+}
+
+// variables reads an environment and keeps the first error.
+type variables struct {
+	lookup func(string) (string, bool)
+	set    string // a variable that is set
+	err    error
+}
+
+func (v *variables) fail(format string, args ...any) {
+	if v.err == nil {
+		v.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (v *variables) text(name string) string {
+	value, ok := v.lookup(name)
+	if !ok {
+		v.fail("%s is not set, but %s is: chorale run sets both", name, v.set)
+	}
+	return value
+}
+
+func (v *variables) number(name string, lo, hi int, want string) int {
+	text := v.text(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < lo || n > hi {
+		v.fail("%s=%s: want %s", name, text, want)
+	}
+	return n
+}
+
+func (v *variables) token(name string) (token [16]byte) {
+	b, err := hex.DecodeString(v.text(name))
+	if err != nil || len(b) != len(token) {
+		v.fail("%s is not 32 hexadecimal digits: chorale run sets it", name)
+	}
+	copy(token[:], b)
+	return token
+}
+
+// environ returns the variables that describe the job.
+func (e JobEnv) environ() []string {
+	transport := e.Transport
+	if e.Mixed {
+		transport = "auto"
+	}
+	vars := []string{
+		envSize + "=" + strconv.Itoa(e.Size),
+		envTransport + "=" + transport,
+		tokenVariable(e.Token),
+	}
+	if e.Processors > 0 {
+		vars = append(vars, envProcessors+"="+strconv.Itoa(e.Processors))
+	}
+	if e.Transport == "inproc" {
+		return vars
+	}
+	vars = append(vars, envRank+"="+strconv.Itoa(e.Rank), envControl+"="+e.Control)
+	if e.Memory > 0 {
+		vars = append(vars, envMemory+"="+strconv.Itoa(e.Memory))
+	}
+	return vars
+}
+
+// tokenVariable returns the variable that the environment of every process of a
+// job holds.
+func tokenVariable(token [16]byte) string {
+	return envToken + "=" + hex.EncodeToString(token[:])
+}
+
+// withoutJobEnv returns env without the variables that describe a job, so that a
+// job that a rank starts is a job of its own.
+func withoutJobEnv(env []string) []string {
+	kept := make([]string, 0, len(env))
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		if !slices.Contains(envNames, name) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,158 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Config says what to run, and how. The zero value of a field that is not
+// marked as required is a sensible choice. Run does not modify it.
+type Config struct {
+	// Size is the number of ranks, at least 1. Required.
+	Size int
+	// Program is an executable, looked up as a shell does, or the directory of
+	// a Go package, which is built first. It is taken for a directory only if it
+	// contains a path separator, or is "." or "..". Required.
+	Program string
+	// Args are the program's arguments, without its name.
+	Args []string
+	// Transport is how the ranks exchange messages: one of [Transports], or ""
+	// for auto.
+	Transport string
+	// Env is the environment of the ranks; the variables that describe the job
+	// are added to it. Nil means this process's own.
+	Env []string
+	// Dir is the directory in which the ranks run. "" means this process's own.
+	Dir string
+
+	// Stdin is the standard input of rank 0; the other ranks have none. Nil means
+	// that rank 0 has none either. A read of Stdin that blocks may outlast Run.
+	Stdin io.Reader
+	// Stdout and Stderr receive the output of the ranks, each line in one Write.
+	// Nil discards it. A write that blocks makes the ranks wait.
+	Stdout, Stderr io.Writer
+	// Unlabeled omits the rank that otherwise precedes each line.
+	Unlabeled bool
+	// Verbose reports on Stderr every process that starts or ends.
+	Verbose bool
+
+	// Signals are forwarded to the ranks. An interrupt or a termination ends the
+	// job: ranks that still run after Grace are killed, or at once if a second
+	// signal comes. See [Notify].
+	Signals <-chan os.Signal
+	// Grace is the time from asking the ranks to end to killing them; 0 means
+	// 5 s.
+	Grace time.Duration
+
+	// Guard are the arguments with which this process's own executable calls
+	// [Guard]. Nil means that there is no guard: if the launcher is killed,
+	// processes and files that the kernel does not remove by itself remain.
+	Guard []string
+}
+
+// Transports are the names of the transports: inproc runs all ranks as goroutines
+// of a single process; shm connects processes of one host through shared memory;
+// tcp connects processes on any hosts; auto uses shm between the processes of one
+// host if the system can share memory, and tcp otherwise.
+var Transports = []string{"auto", "inproc", "shm", "tcp"}
+
+// maxRanks is more processes than a machine can run: a larger number is refused
+// before any process is started.
+const maxRanks = 1 << 16
+
+// Run starts the job and returns when every rank has ended and all output has been
+// forwarded. When a rank fails, the others are ended too.
+//
+// The error is an [*EndError] that names the root cause if a rank failed, a
+// [*SignalError] after an interrupt or a termination, the context's cause if ctx
+// ended, and [ErrBuild] if the package does not build. [Status] maps it to an exit
+// status. Run may be called by several goroutines at once.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return err
+	}
+	program, isPackage, err := find(cfg.Program)
+	if err != nil {
+		return err
+	}
+	// The kernel kills a child when the thread that started it ends, so this
+	// goroutine keeps its thread until Run returns.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	j, err := newJob(cfg)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	if isPackage {
+		if program, err = j.build(ctx, program); err != nil {
+			return err
+		}
+	}
+	return j.run(ctx, program)
+}
+
+// complete returns the configuration with its defaults filled in, or an error of
+// the caller.
+func (c Config) complete() (Config, error) {
+	switch {
+	case c.Size < 1:
+		return c, usagef("%d ranks: want at least 1", c.Size)
+	case c.Size > maxRanks && c.Transport != "inproc":
+		return c, usagef("%d ranks: want at most %d processes", c.Size, maxRanks)
+	case c.Program == "":
+		return c, usagef("no program to run: want an executable or the directory of a Go package")
+	case c.Grace < 0:
+		return c, usagef("a grace of %v: want 0 or more", c.Grace)
+	}
+	switch c.Transport {
+	case "":
+		c.Transport = "auto"
+	default:
+		if !slices.Contains(Transports, c.Transport) {
+			return c, usagef("no transport %q: want one of %s", c.Transport, strings.Join(Transports, ", "))
+		}
+	}
+	if c.Grace == 0 {
+		c.Grace = 5 * time.Second
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	c.Env = withoutJobEnv(c.Env)
+	if c.Stdout == nil {
+		c.Stdout = io.Discard
+	}
+	if c.Stderr == nil {
+		c.Stderr = io.Discard
+	}
+	return c, nil
+}
+
+// Notify relays to c the signals that a launcher forwards to its ranks. From then
+// on, a write to a closed pipe is an error and does not end this process. A
+// hang-up is not relayed if it is ignored, as under nohup. c should be buffered.
+func Notify(c chan<- os.Signal) {
+	for _, sig := range forwarded {
+		if sig != hangup || !signal.Ignored(sig) {
+			signal.Notify(c, sig)
+		}
+	}
+}
+
+// newToken returns the secret that authenticates the processes of a job.
+func newToken() (token [16]byte, err error) {
+	if _, err = rand.Read(token[:]); err != nil {
+		err = fmt.Errorf("making the job's token: %w", err)
+	}
+	return token, err
+}
