@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// What the chart is made of, in pixels.
+// The measures of the chart, in pixels.
 const (
 	margin      = 16
 	nameWidth   = 110
-	boxWidth    = 42
-	boxHeight   = 20
+	cellWidth   = 42
+	cellHeight  = 20
 	titleHeight = 62
-	leastWidth  = 720 // for titles
+	minWidth    = 720 // for titles
 )
 
-// chart draws every ratio as a box, below each other for collectives and beside
-// each other for ranks and sizes: the bluer the faster we are, the redder the
-// slower.
+// chart draws every ratio as a colored cell, with a line for each collective and a
+// column for each number of ranks and size: blue where we are faster, red where we
+// are slower.
 func (r *report) chart() string {
 	var body strings.Builder
-	y, width := margin, leastWidth
+	y, width := margin, minWidth
 	for _, c := range r.Results {
 		height, right := c.draw(&body, y)
 		y, width = y+height+margin, max(width, right)
@@ -34,10 +34,10 @@ func (r *report) chart() string {
 `, width+margin, y, body.String())
 }
 
-// draw draws one comparison from y downwards, and returns how high it is and
-// where it ends at the right.
+// draw draws one comparison from y downwards, and returns its height and its right
+// end.
 func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
-	// A column is a number of ranks and a size; a barrier stands in the first of
+	// A column is a number of ranks and a size; a barrier is in the first column of
 	// its number of ranks.
 	var (
 		lines, ranks = c.lines()
@@ -56,7 +56,7 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 			names = append(names, l.collective)
 		}
 	}
-	group := max(1, len(sizes))*boxWidth + margin
+	group := max(1, len(sizes))*cellWidth + margin
 	left := margin + nameWidth
 	label := func(x, y int, anchor, style, text string) {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(text))
@@ -66,11 +66,11 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 	for i, n := range ranks {
 		label(left+i*group, y+46, "start", "", plural(n, "rank"))
 		for j, size := range sizes {
-			label(left+i*group+j*boxWidth+boxWidth/2, y+58, "middle", `fill="#555"`, short(size))
+			label(left+i*group+j*cellWidth+cellWidth/2, y+58, "middle", `fill="#555"`, short(size))
 		}
 	}
 	for i, name := range names {
-		label(left-8, y+titleHeight+i*boxHeight+14, "end", "", name)
+		label(left-8, y+titleHeight+i*cellHeight+14, "end", "", name)
 	}
 	for _, l := range lines {
 		for i, n := range ranks {
@@ -78,21 +78,21 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 			if !ok {
 				continue
 			}
-			px, py := left+i*group+column[l.bytes]*boxWidth, y+titleHeight+row[l.collective]*boxHeight
-			fill, ink := hue(x.Ratio)
+			px, py := left+i*group+column[l.bytes]*cellWidth, y+titleHeight+row[l.collective]*cellHeight
+			fill, text := colors(x.Ratio)
 			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s</title></rect>`+"\n",
-				px, py, boxWidth-1, boxHeight-1, fill,
+				px, py, cellWidth-1, cellHeight-1, fill,
 				html.EscapeString(fmt.Sprintf("%s, %s bytes, n=%d: %s takes %s µs, ours (%s) %s µs",
 					l.collective, short(l.bytes), n, x.Peers[0].How, digits(x.Peers[0].Time), x.Ours.How, digits(x.Ours.Time))))
-			label(px+boxWidth/2, py+14, "middle", fmt.Sprintf(`fill="%s"`, ink), digits(x.Ratio))
+			label(px+cellWidth/2, py+14, "middle", fmt.Sprintf(`fill="%s"`, text), digits(x.Ratio))
 		}
 	}
-	return titleHeight + len(names)*boxHeight, left + len(ranks)*group
+	return titleHeight + len(names)*cellHeight, left + len(ranks)*group
 }
 
-// hue returns the colour of a ratio, and one that can be read on it. The colour
-// is full from a factor of four on.
-func hue(ratio float64) (fill, ink string) {
+// colors returns the color of a ratio's cell and of the text on it. The color is
+// saturated from a factor of four on.
+func colors(ratio float64) (fill, text string) {
 	strength := math.Min(1, math.Abs(math.Log2(ratio))/2)
 	mix := func(full int) int { return 245 - int(strength*float64(245-full)) }
 	fill = fmt.Sprintf("#%02x%02x%02x", mix(0x1b), mix(0x66), mix(0xa8))

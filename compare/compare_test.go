@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,15 +16,17 @@ import (
 	"github.com/chorale-go/chorale/internal/bench"
 )
 
-// Both sides count, warm up and stop alike.
+var update = flag.Bool("update", false, "rewrite docs/performance.md and .svg from performance.json")
+
+// Both sides use the same batches, warm-up and number of samples.
 func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
 	c := contents("mpi/mpi.c")
 	for _, k := range []struct{ inC, file, inGo string }{
-		{"ROUND", "loop.go", "round"},
-		{"LEAST_SAMPLES", "stats.go", "leastSamples"},
-		{"MOST_SAMPLES", "loop.go", "mostSamples"},
-		{"MOST_CALLS", "loop.go", "mostCalls"},
-		{"MOST_ROOTS", "work.go", "mostRoots"},
+		{"CHECK_INTERVAL", "loop.go", "checkInterval"},
+		{"MIN_SAMPLES", "stats.go", "minSamples"},
+		{"MAX_SAMPLES", "loop.go", "maxSamples"},
+		{"MAX_CALLS", "loop.go", "maxCalls"},
+		{"MAX_ROOTS", "work.go", "maxRoots"},
 		{"PAGE", "work.go", "page"},
 		{"batch_time", "loop.go", "batchTime"},
 		{"precision", "stats.go", "precision"},
@@ -42,37 +48,38 @@ func constant(t *testing.T, source, name string) string {
 	return strings.TrimSpace(found[1])
 }
 
-// fake returns measurements of two of ours and two peers, without any program.
-func fake() *measurements {
+// testMeasurements returns measurements of two of ours and two peers that no program
+// has made.
+func testMeasurements() *measurements {
 	m := &measurements{
-		sides:   []side{{name: "chorale", transport: "inproc"}, {name: "Open MPI", transport: "shm"}, {name: "MPICH", transport: "shm"}, {name: "chorale", transport: "tcp"}, {name: "Open MPI", transport: "tcp"}},
-		figures: map[string]map[cell][]figure{},
+		sides:  []side{{name: "chorale", transport: "inproc"}, {name: "Open MPI", transport: "shm"}, {name: "MPICH", transport: "shm"}, {name: "chorale", transport: "tcp"}, {name: "Open MPI", transport: "tcp"}},
+		series: map[string]map[cell][]series{},
 	}
 	row := func(op string, n, bytes int, how string, median float64) []bench.Row {
-		return []bench.Row{{Collective: op, Ranks: n, Bytes: bytes, Algorithm: how, Median: median, Min: median / 2}}
+		return []bench.Row{{Call: bench.Call{Collective: op, Ranks: n, Bytes: bytes, Algorithm: how}, Times: bench.Times{Median: median, Min: median / 2}}}
 	}
-	take := func(i int, root string, rows []bench.Row) { m.take(m.sides[i], root, rows, "median") }
+	add := func(i int, root string, rows []bench.Row) { m.add(m.sides[i], root, rows, "median") }
 	for round, slower := range []float64{2, 1, 3} {
 		m.rounds = round
-		take(0, eachRoot, row("allreduce", 2, 8, "direct", 1*slower))
-		take(1, eachRoot, row("allreduce", 2, 8, "Open MPI <a>", 4*slower))
-		take(1, eachRoot, row("allreduce", 2, 8, "Open MPI <b>", 3*slower))
-		take(2, eachRoot, row("allreduce", 2, 8, "MPICH", 5*slower))
+		add(0, rotatingRoot, row("allreduce", 2, 8, "direct", 1*slower))
+		add(1, rotatingRoot, row("allreduce", 2, 8, "Open MPI <a>", 4*slower))
+		add(1, rotatingRoot, row("allreduce", 2, 8, "Open MPI <b>", 3*slower))
+		add(2, rotatingRoot, row("allreduce", 2, 8, "MPICH", 5*slower))
 		if round == 0 {
-			take(2, eachRoot, row("allreduce", 2, 8, "MPICH once", 3*slower))
+			add(2, rotatingRoot, row("allreduce", 2, 8, "MPICH once", 3*slower))
 		}
-		take(0, eachRoot, row("barrier", 2, 0, "dissemination", 2*slower))
-		take(2, eachRoot, row("barrier", 2, 0, "MPICH", 1*slower))
-		take(0, eachRoot, row("bcast", 2, 8, "binomial", 1*slower)) // no peer has this one
-		take(3, oneRoot, row("bcast", 4, 65536, "binomial", 10*slower))
-		take(4, oneRoot, row("bcast", 4, 65536, "Open MPI", 15*slower))
+		add(0, rotatingRoot, row("barrier", 2, 0, "dissemination", 2*slower))
+		add(2, rotatingRoot, row("barrier", 2, 0, "MPICH", 1*slower))
+		add(0, rotatingRoot, row("bcast", 2, 8, "binomial", 1*slower)) // which no peer has
+		add(3, fixedRoot, row("bcast", 4, 65536, "binomial", 10*slower))
+		add(4, fixedRoot, row("bcast", 4, 65536, "Open MPI", 15*slower))
 	}
 	m.rounds++
 	return m
 }
 
 func TestACellIsTheBestPeerOverOurs(t *testing.T) {
-	r := newReport(settings{args: []string{"--write"}, figure: "median"}, fake(), time.Unix(0, 0))
+	r := newReport(settings{args: []string{"--write"}, statistic: "median"}, testMeasurements(), time.Unix(0, 0))
 	if r.Date != "1970-01-01" || r.Command != "make compare" || len(r.Results) != 2 {
 		t.Fatalf("the report is %+v", r)
 	}
@@ -88,40 +95,107 @@ func TestACellIsTheBestPeerOverOurs(t *testing.T) {
 	}
 }
 
-func TestTheReportIsWrittenBetweenItsMarks(t *testing.T) {
+func TestTheWriterWritesItsFilesAndNoOther(t *testing.T) {
 	dir := t.TempDir()
-	page := filepath.Join(dir, "performance.md")
-	if err := os.WriteFile(page, []byte("before\n"+generated+"\nold\n"+byHand+"\nafter\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	r := newReport(settings{figure: "median"}, fake(), time.Unix(0, 0))
-	for range 2 { // the second time changes nothing
-		if err := r.write(dir); err != nil {
+	others := []string{"performance-method.md", "performance-log.md"}
+	for _, name := range others {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("by hand"), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		text := contents(page)
-		for _, want := range []string{
-			"before\n" + generated, byHand + "\nafter", "| allreduce | 8 | 3.00 (2.00, 6.00) |", "| barrier | 0 | **0.50** (4.00, 2.00) |",
-			"| inproc against Open MPI and MPICH over shared memory | 2 | 1.75 | 0.50 | 1 |", "root 0",
-		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("the page lacks %q:\n%s", want, text)
-			}
+	}
+	r := newReport(settings{statistic: "median"}, testMeasurements(), time.Unix(0, 0))
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+	}
+	if want := append([]string{"performance.json", "performance.md", "performance.svg"}, others...); !slices.Equal(files, slices.Sorted(slices.Values(want))) {
+		t.Errorf("the files are %v, want %v", files, want)
+	}
+	for _, name := range others {
+		if text := contents(filepath.Join(dir, name)); text != "by hand" {
+			t.Errorf("%s is overwritten by %q", name, text)
 		}
-		if strings.Contains(text, "old") {
-			t.Error("the page keeps what was there")
+	}
+	text := contents(filepath.Join(dir, "performance.md"))
+	for _, want := range []string{
+		"| allreduce | 8 | 3.00 (2.00, 6.00) |", "| barrier | 0 | **0.50** (4.00, 2.00) |",
+		"| inproc against Open MPI and MPICH over shared memory | 2 | 1.75 | 0.50 | 1 |", "root 0",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, text)
 		}
 	}
 	svg := contents(filepath.Join(dir, "performance.svg"))
 	if !strings.Contains(svg, "Open MPI &lt;b&gt; takes 6.00 µs, ours (direct) 2.00 µs") || strings.Count(svg, "<rect") != 4 {
 		t.Errorf("the chart is\n%s", svg)
 	}
-	if err := os.WriteFile(page, []byte("no marks"), 0o666); err != nil {
+}
+
+// The files in docs are those that the writer makes of performance.json.
+func TestThePageIsFresh(t *testing.T) {
+	const docs = "../docs"
+	data, err := os.ReadFile(filepath.Join(docs, "performance.json"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.write(dir); err == nil || !strings.Contains(err.Error(), "no place for the figures") {
-		t.Errorf("a page without marks: %v", err)
+	var r report
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	if *update {
+		dir = docs
+	}
+	if err := r.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"performance.json", "performance.svg", "performance.md"} {
+		if contents(filepath.Join(dir, name)) != contents(filepath.Join(docs, name)) {
+			t.Errorf("docs/%s is stale: go test ./compare -update rewrites it", name)
+		}
+	}
+}
+
+// The pages on performance link to files and headings that exist.
+func TestTheLinksOfThePagesOnPerformanceLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
+	for _, name := range []string{"performance.md", "performance-method.md", "performance-log.md"} {
+		page := filepath.Join("../docs", name)
+		links := link.FindAllStringSubmatch(contents(page), -1)
+		if len(links) < 2 {
+			t.Errorf("%s has %d links, want some", name, len(links))
+		}
+		for _, m := range links {
+			target := page
+			if m[1] != "" {
+				target = filepath.Join("../docs", m[1])
+			}
+			text := contents(target)
+			if info, err := os.Stat(target); err != nil || m[2] != "" && (info.IsDir() || !slices.Contains(anchors(text), m[2])) {
+				t.Errorf("%s: %s leads nowhere", name, m[0])
+			}
+		}
+	}
+}
+
+// anchors returns the anchors of a page's headings.
+func anchors(page string) (all []string) {
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "#") {
+			heading := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+			all = append(all, strings.ReplaceAll(regexp.MustCompile(`[^\w -]`).ReplaceAllString(heading, ""), " ", "-"))
+		}
+	}
+	return all
 }
 
 func TestRowsAreReadFromEitherSide(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A machine is where something was measured, and with what.
+// A machine describes the hardware and software of a measurement.
 type machine struct {
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
@@ -35,6 +35,7 @@ func (m machine) String() string {
 
 const unknown = "unknown"
 
+// contents returns the text of a file, or unknown.
 func contents(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -43,7 +44,7 @@ func contents(file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// field returns what stands behind a name and a colon in a file.
+// field returns the value of a line "name: value" in a file.
 func field(file, name string) string {
 	for line := range strings.Lines(contents(file)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -53,8 +54,7 @@ func field(file, name string) string {
 	return unknown
 }
 
-// version returns the first word of what a program says of itself that begins
-// with a digit.
+// version returns the first word of a program's output that begins with a digit.
 func version(program, flag string) string {
 	out, _ := exec.Command(program, flag).Output()
 	for word := range strings.FieldsSeq(string(out)) {

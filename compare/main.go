@@ -1,10 +1,3 @@
-// Command compare measures chorale side by side with Open MPI and MPICH on this
-// machine, and says how much faster it is. make compare runs it; its result is
-// docs/performance.md.
-//
-// Both sides run the loop of package bench: theirs is in mpi/mpi.c. They take
-// turns, for several rounds, so that whatever slows the machine down for a while
-// slows down both.
 package main
 
 import (
@@ -38,9 +31,9 @@ func main() {
 	}
 }
 
-// settings is what to measure, and how long.
+// settings are the flags: what to measure, and for how long.
 type settings struct {
-	args       []string // as they were given
+	args       []string // the command line
 	ops        []string
 	ranks      []int
 	sizes      []int
@@ -48,9 +41,9 @@ type settings struct {
 	rounds     int
 	rowTime    time.Duration // for the samples of one row
 	limit      time.Duration // for all
-	runLimit   time.Duration // for one program of a peer
-	figure     string        // of a row: median or min
-	write      bool          // the files in docs
+	runLimit   time.Duration // for one run of a peer
+	statistic  string        // of a row: median or min
+	write      bool          // write the files in docs
 }
 
 func (s *settings) parse(args []string) (err error) {
@@ -59,14 +52,14 @@ func (s *settings) parse(args []string) (err error) {
 		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives")
 		ranks      = flags.String("n", "2,4,8", "the numbers of ranks")
 		sizes      = flags.String("sizes", "8,1024,65536,1048576,4194304", "bytes of one rank's message")
-		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are left out")
+		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are omitted")
 		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
 	)
 	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
 	flags.DurationVar(&s.rowTime, "time", 100*time.Millisecond, "for the samples of one row")
-	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would not end within this time")
-	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, a quarter of it for MPICH on too few processors; one that takes longer is cut off and not repeated")
-	flags.StringVar(&s.figure, "figure", "median", "what is compared: the median of a row, or its min, where the machine is not quiet")
+	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would end later")
+	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
+	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")
 	s.args = args
 	if err := flags.Parse(args); err != nil {
@@ -81,8 +74,8 @@ func (s *settings) parse(args []string) (err error) {
 	if s.rounds < 1 {
 		return fmt.Errorf("%d rounds: want 1 or more", s.rounds)
 	}
-	if s.figure != "median" && s.figure != "min" {
-		return fmt.Errorf("figure %q: want median or min", s.figure)
+	if s.statistic != "median" && s.statistic != "min" {
+		return fmt.Errorf("figure %q: want median or min", s.statistic)
 	}
 	s.ops = strings.Split(*ops, ",")
 	for _, t := range strings.Split(*transports, ",") {
@@ -111,7 +104,7 @@ func numbers(list string) (all []int, err error) {
 	return all, nil
 }
 
-// run measures and reports.
+// run measures, prints the report, and writes the files in docs if asked to.
 func run(ctx context.Context, s settings) error {
 	dir, err := os.MkdirTemp("", "compare-")
 	if err != nil {

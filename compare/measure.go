@@ -16,65 +16,65 @@ import (
 	"github.com/chorale-go/chorale/internal/bench"
 )
 
-// A cell is what both sides measure. Ours and theirs differ in transport.
+// A cell is one call that both sides measure, each over its own transport.
 type cell struct {
 	collective string
-	root       string // eachRoot; or the root of every call
+	root       string // rotatingRoot, or the root of every call
 	ranks      int
 	bytes      int
 }
 
 const (
-	eachRoot = "-1" // the root goes round
-	oneRoot  = "0"
+	rotatingRoot = "-1" // the root moves to the next rank with every call
+	fixedRoot    = "0"
 )
 
-// rooted are the collectives in which one root for all calls makes a difference.
+// rooted are the collectives that are also measured with a fixed root.
 var rooted = []string{"bcast", "reduce", "scatter", "gather"}
 
-// A figure is what one way of doing a cell took, in microseconds, in each round;
-// 0 in a round that did not get to it.
-type figure struct {
+// A series is the time of one algorithm for a cell in each round, in microseconds; 0
+// for a round without a time.
+type series struct {
 	name   string // as in "MPICH MPI_Bcast", or our algorithm
 	rounds []float64
 }
 
 // in returns the time in a round.
-func (f figure) in(round int) float64 {
-	if round >= len(f.rounds) {
+func (s series) in(round int) float64 {
+	if round >= len(s.rounds) {
 		return 0
 	}
-	return f.rounds[round]
+	return s.rounds[round]
 }
 
 // set sets the time in a round.
-func (f *figure) set(round int, time float64) {
-	for len(f.rounds) <= round {
-		f.rounds = append(f.rounds, 0)
+func (s *series) set(round int, time float64) {
+	for len(s.rounds) <= round {
+		s.rounds = append(s.rounds, 0)
 	}
-	f.rounds[round] = time
+	s.rounds[round] = time
 }
 
-// measurements are all figures, of each side.
+// measurements are the times of all sides.
 type measurements struct {
-	sides   []side
-	figures map[string]map[cell][]figure // by side
-	order   []cell                       // as measured first
-	rounds  int
+	sides  []side
+	series map[string]map[cell][]series // by side
+	order  []cell                       // in which the cells were first measured
+	rounds int
 }
 
-// measure lets the sides take turns.
+// measure runs the rounds, in which the sides alternate.
 func measure(ctx context.Context, s settings, sides []side) (*measurements, error) {
-	m := &measurements{sides: sides, figures: map[string]map[cell][]figure{}}
-	slow := map[string]bool{} // runs that have taken too long
+	m := &measurements{sides: sides, series: map[string]map[cell][]series{}}
+	slow := map[string]bool{} // runs that exceeded their time limit
 	began := time.Now()
 	for m.rounds < s.rounds {
 		if spent := time.Since(began); m.rounds > 0 && spent+spent/time.Duration(m.rounds) > s.limit {
 			fmt.Fprintf(os.Stderr, "%d of %d rounds fit into %v\n", m.rounds, s.rounds, s.limit)
 			break
 		}
-		for _, t := range s.turns() {
-			if err := m.turn(ctx, s, t, slow); err != nil {
+		for _, g := range s.groups() {
+			if err := m.runGroup(ctx, s, g, slow); err != nil {
 				return nil, err
 			}
 		}
@@ -83,61 +83,62 @@ func measure(ctx context.Context, s settings, sides []side) (*measurements, erro
 	return m, nil
 }
 
-// A turn is what all sides measure right after each other.
-type turn struct {
+// A group is a set of cells that all sides measure one right after another.
+type group struct {
 	ranks int
 	root  string
 	ops   []string
 }
 
-// opsInTurn is few enough that the sides meet the same machine: what else goes on
-// there, and where a virtual one has its processors, changes within minutes.
-const opsInTurn = 3
+// groupSize bounds the collectives of a group. It is small, so that the sides meet the
+// same state of the machine: other load and the placement of virtual processors change
+// within minutes.
+const groupSize = 3
 
-// turns returns the turns of a round.
-func (s settings) turns() (all []turn) {
+// groups returns the groups of a round.
+func (s settings) groups() (all []group) {
 	for _, ranks := range s.ranks {
-		for _, root := range []string{eachRoot, oneRoot} {
+		for _, root := range []string{rotatingRoot, fixedRoot} {
 			ops := s.ops
-			if root == oneRoot {
-				ops = both(ops, rooted)
+			if root == fixedRoot {
+				ops = intersect(ops, rooted)
 			}
-			for some := range slices.Chunk(ops, opsInTurn) {
-				all = append(all, turn{ranks, root, some})
+			for some := range slices.Chunk(ops, groupSize) {
+				all = append(all, group{ranks, root, some})
 			}
 		}
 	}
 	return all
 }
 
-// turn lets each side measure the same. A run of a peer that takes too long
-// counts as far as it has come, and joins the slow ones, which are not repeated.
-func (m *measurements) turn(ctx context.Context, s settings, t turn, slow map[string]bool) error {
+// runGroup lets each side measure a group. If a peer exceeds its time limit, the rows
+// that it has printed count, and it does not measure this group again.
+func (m *measurements) runGroup(ctx context.Context, s settings, g group, slow map[string]bool) error {
 	for _, side := range m.sides {
-		run := fmt.Sprint(side, t)
+		run := fmt.Sprint(side, g)
 		if slow[run] {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s, %s: %v\n", m.rounds+1, s.rounds, t.ranks, rootName(t.root), strings.Join(t.ops, " "), side)
-		rows, err := side.measure(ctx, s, t)
+		fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s, %s: %v\n", m.rounds+1, s.rounds, g.ranks, rootName(g.root), strings.Join(g.ops, " "), side)
+		rows, err := side.measure(ctx, s, g)
 		if err != nil && (side.ours() || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
 			return err
 		}
 		slow[run] = err != nil
-		m.take(side, t.root, rows, s.figure)
+		m.add(side, g.root, rows, s.statistic)
 	}
 	return nil
 }
 
 func rootName(root string) string {
-	if root == eachRoot {
+	if root == rotatingRoot {
 		return "each"
 	}
 	return root
 }
 
-// both returns the words that are in both lists.
-func both(a, b []string) (words []string) {
+// intersect returns the words that are in both lists.
+func intersect(a, b []string) (words []string) {
 	for _, word := range a {
 		if slices.Contains(b, word) {
 			words = append(words, word)
@@ -146,55 +147,55 @@ func both(a, b []string) (words []string) {
 	return words
 }
 
-// take files rows.
-func (m *measurements) take(s side, root string, rows []bench.Row, what string) {
-	byCell := m.figures[s.String()]
+// add adds the rows of a side in the present round.
+func (m *measurements) add(s side, root string, rows []bench.Row, statistic string) {
+	byCell := m.series[s.String()]
 	if byCell == nil {
-		byCell = map[cell][]figure{}
-		m.figures[s.String()] = byCell
+		byCell = map[cell][]series{}
+		m.series[s.String()] = byCell
 	}
 	for _, r := range rows {
 		c := cell{r.Collective, root, r.Ranks, r.Bytes}
 		if !slices.Contains(m.order, c) {
 			m.order = append(m.order, c)
 		}
-		i := slices.IndexFunc(byCell[c], func(f figure) bool { return f.name == r.Algorithm })
+		i := slices.IndexFunc(byCell[c], func(s series) bool { return s.name == r.Algorithm })
 		if i < 0 {
 			i = len(byCell[c])
-			byCell[c] = append(byCell[c], figure{name: r.Algorithm})
+			byCell[c] = append(byCell[c], series{name: r.Algorithm})
 		}
 		time := r.Median
-		if what == "min" {
+		if statistic == "min" {
 			time = r.Min
 		}
 		byCell[c][i].set(m.rounds, time)
 	}
 }
 
-// measure runs a side's program and returns its rows: those that it has printed
-// when it takes too long, together with context.DeadlineExceeded.
-func (s side) measure(ctx context.Context, set settings, t turn) ([]bench.Row, error) {
-	limited, cancel := context.WithTimeout(ctx, s.patience(set, t))
+// measure runs a side's program and returns its rows. If the program exceeds its time
+// limit, these are the rows printed so far, with context.DeadlineExceeded.
+func (s side) measure(ctx context.Context, set settings, g group) ([]bench.Row, error) {
+	limited, cancel := context.WithTimeout(ctx, s.timeout(set, g))
 	defer cancel()
-	cmd := s.command(limited, set, t)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd := s.command(limited, set, g)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // so that it ends its ranks
 	cmd.WaitDelay = 10 * time.Second
 	err := cmd.Run()
 	if limited.Err() != nil {
-		err = fmt.Errorf("%v with %d ranks: %w", s, t.ranks, limited.Err())
+		err = fmt.Errorf("%v with %d ranks: %w", s, g.ranks, limited.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, t.ranks, err, complaints.Bytes())
+		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, g.ranks, err, stderr.Bytes())
 	}
-	rows, bad := decode(&out)
+	rows, bad := decode(&stdout)
 	if bad != nil && err == nil {
-		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, t.ranks, bad)
+		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, g.ranks, bad)
 	}
 	return rows, err
 }
 
-// decode reads what either side prints: rows, or objects that hold rows.
+// decode reads the output of either side: rows, or objects that hold rows.
 func decode(r io.Reader) (rows []bench.Row, err error) {
 	for d := json.NewDecoder(r); ; {
 		var v struct {

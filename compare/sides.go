@@ -18,28 +18,28 @@ import (
 type side struct {
 	name      string // "chorale", "Open MPI", "MPICH"
 	transport string // ours: inproc, shm, tcp; theirs: shm, tcp
-	// command returns what measures. It prints rows as JSON.
-	command func(ctx context.Context, s settings, t turn) *exec.Cmd
+	// command returns the program that measures a group. It prints rows as JSON.
+	command func(ctx context.Context, s settings, g group) *exec.Cmd
 }
 
 func (s side) ours() bool { return s.name == "chorale" }
 
 func (s side) String() string { return s.name + " over " + s.transport }
 
-// patience is how long a run may take. MPICH with too few processors gets less:
-// it waits without yielding, and each call takes milliseconds. Ours has to end.
-func (s side) patience(set settings, t turn) time.Duration {
+// timeout bounds a run. MPICH with more ranks than processors gets a quarter: it spins
+// without yielding, and each call takes milliseconds. Ours has to end.
+func (s side) timeout(set settings, g group) time.Duration {
 	switch {
 	case s.ours():
 		return 5 * time.Minute
-	case s.name == mpich.name && t.ranks > runtime.NumCPU():
+	case s.name == mpich.name && g.ranks > runtime.NumCPU():
 		return set.runLimit / 4
 	}
 	return set.runLimit
 }
 
-// peerOf returns the transport of MPI that one of ours is compared with:
-// goroutines compete with processes that share memory.
+// peerOf returns the transport of MPI that one of ours is compared with: goroutines are
+// compared with processes that share memory.
 func peerOf(transport string) string {
 	if transport == "inproc" {
 		return "shm"
@@ -55,8 +55,8 @@ type library struct {
 var openMPI = library{"Open MPI", "mpicc.openmpi", "mpirun.openmpi", "openmpi-bin libopenmpi-dev"}
 var mpich = library{"MPICH", "mpicc.mpich", "mpirun.mpich", "mpich libmpich-dev"}
 
-// build builds the programs that measure, in dir, and returns the sides in the
-// order of their turns: each of ours before its peers.
+// build builds the programs that measure, in dir, and returns the sides in the order in
+// which they measure: each of ours before its peers.
 func build(ctx context.Context, s settings, dir string) (sides []side, err error) {
 	var missing []error
 	for _, l := range []library{openMPI, mpich} {
@@ -91,7 +91,7 @@ func build(ctx context.Context, s settings, dir string) (sides []side, err error
 	return sides, nil
 }
 
-// program is where the library's program is built.
+// program returns the path of the library's program.
 func (l library) program(dir string) string { return filepath.Join(dir, l.launcher) }
 
 // compile runs a compiler.
@@ -105,35 +105,35 @@ func compile(ctx context.Context, name string, args ...string) error {
 }
 
 func ours(program, transport string) side {
-	return side{"chorale", transport, func(ctx context.Context, s settings, t turn) *exec.Cmd {
-		args := append([]string{"bench", "-n", strconv.Itoa(t.ranks), "--transport", transport, "--format", "json",
-			"--sizes", list(s.sizes), "--time", s.rowTime.String()}, t.ops...)
-		if t.root != eachRoot {
-			args = append(args, "--root", t.root)
+	return side{"chorale", transport, func(ctx context.Context, s settings, g group) *exec.Cmd {
+		args := append([]string{"bench", "-n", strconv.Itoa(g.ranks), "--transport", transport, "--format", "json",
+			"--sizes", list(s.sizes), "--time", s.rowTime.String()}, g.ops...)
+		if g.root != rotatingRoot {
+			args = append(args, "--root", g.root)
 		}
 		return exec.CommandContext(ctx, program, args...)
 	}}
 }
 
-// openMPISide gives Open MPI what suits it: its own way through shared memory,
-// one processor for each rank, or no fixed ones and yielding when there are too
-// few.
+// openMPISide gives Open MPI its best configuration: its own shared-memory transport;
+// one processor for each rank or, with more ranks than processors, no binding and
+// yielding.
 func openMPISide(program, transport string) side {
-	return side{openMPI.name, transport, func(ctx context.Context, s settings, t turn) *exec.Cmd {
-		args := []string{"-n", strconv.Itoa(t.ranks), "--oversubscribe", "--mca", "pml", "ob1"}
+	return side{openMPI.name, transport, func(ctx context.Context, s settings, g group) *exec.Cmd {
+		args := []string{"-n", strconv.Itoa(g.ranks), "--oversubscribe", "--mca", "pml", "ob1"}
 		if transport == "tcp" {
 			args = append(args, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
 		} else {
 			args = append(args, "--mca", "btl", "vader,self")
 		}
-		if t.ranks > runtime.NumCPU() {
+		if g.ranks > runtime.NumCPU() {
 			args = append(args, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 		} else {
 			args = append(args, "--bind-to", "core")
 		}
-		cmd := exec.CommandContext(ctx, openMPI.launcher, append(args, mpiArgs(program, openMPI.name, transport, s, t)...)...)
+		cmd := exec.CommandContext(ctx, openMPI.launcher, append(args, mpiArgs(program, openMPI.name, transport, s, g)...)...)
 		cmd.Env = os.Environ()
-		if os.Geteuid() == 0 { // or else it refuses
+		if os.Geteuid() == 0 { // otherwise it refuses to run
 			cmd.Env = append(cmd.Env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 		}
 		return cmd
@@ -141,15 +141,15 @@ func openMPISide(program, transport string) side {
 }
 
 func mpichSide(program string) side {
-	return side{mpich.name, "shm", func(ctx context.Context, s settings, t turn) *exec.Cmd {
-		args := append([]string{"-n", strconv.Itoa(t.ranks)}, mpiArgs(program, mpich.name, "shm", s, t)...)
+	return side{mpich.name, "shm", func(ctx context.Context, s settings, g group) *exec.Cmd {
+		args := append([]string{"-n", strconv.Itoa(g.ranks)}, mpiArgs(program, mpich.name, "shm", s, g)...)
 		return exec.CommandContext(ctx, mpich.launcher, args...)
 	}}
 }
 
-// mpiArgs is the program of mpi/mpi.c with its arguments.
-func mpiArgs(program, name, transport string, s settings, t turn) []string {
-	return []string{program, name, transport, t.root, strconv.Itoa(int(s.rowTime.Milliseconds())), list(s.sizes), strings.Join(t.ops, ",")}
+// mpiArgs returns the program of mpi/mpi.c with its arguments.
+func mpiArgs(program, name, transport string, s settings, g group) []string {
+	return []string{program, name, transport, g.root, strconv.Itoa(int(s.rowTime.Milliseconds())), list(s.sizes), strings.Join(g.ops, ",")}
 }
 
 func list(numbers []int) string {

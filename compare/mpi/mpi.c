@@ -1,11 +1,11 @@
-/* Measures MPI's collectives with the loop of package bench: see its comment
- * for what a sample is, when samples are enough, and what the buffers are. What
- * follows has the same parts under the same names, and prints the same rows.
+/* Measures MPI's collectives with the loop of package internal/bench, whose comment
+ * defines samples, their number, and the buffers. This file has the same parts
+ * under the same names, and prints the same rows.
  *
  * usage: mpi NAME TRANSPORT ROOT MILLISECONDS SIZE,... COLLECTIVE,...
  *
- * NAME and TRANSPORT are for the rows. ROOT -1 goes round. Rank 0 prints each row as a line of JSON
- * as soon as it has it. */
+ * NAME and TRANSPORT are for the rows. ROOT -1 is a rotating root. Rank 0 prints each
+ * row as a line of JSON as soon as it is measured. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -13,23 +13,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUND = 5, LEAST_SAMPLES = 20, MOST_SAMPLES = 1000, MOST_CALLS = 1 << 20, MOST_ROOTS = 16, PAGE = 4096 };
+enum { CHECK_INTERVAL = 5, MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CALLS = 1 << 20, MAX_ROOTS = 16, PAGE = 4096 };
 static const double batch_time = 1000; /* µs */
 static const double precision = 0.01;
 
 static int rank, size;
 static char *in, *out; /* of all cells */
 
-static int root, turns; /* the root goes round so many ranks */
+static int root, roots; /* the root rotates over ranks 0 to roots-1 */
 
 static int next_root(void) {
 	int now = root;
-	if (turns > 1)
-		root = (root + 1) % turns;
+	if (roots > 1)
+		root = (root + 1) % roots;
 	return now;
 }
 
-/* A call of so many bytes. */
+/* A call whose message has this many bytes. */
 typedef void call(int bytes);
 
 static void do_bcast(int n) { MPI_Bcast(out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
@@ -93,60 +93,61 @@ static double batch(call *run, int bytes, int n) {
 	return now() - begin;
 }
 
-static double mine[ROUND + 1], slowest[ROUND + 1];
+static double mine[CHECK_INTERVAL + 1], slowest[CHECK_INTERVAL + 1];
 
 /* Runs batches, leaves the time of each on the slowest rank in slowest, and
  * returns the time since start. */
-static double do_round(call *run, int bytes, int n, int batches, double start) {
+static double run_batches(call *run, int bytes, int n, int batches, double start) {
 	for (int i = 0; i < batches; i++)
 		mine[i] = batch(run, bytes, n);
-	mine[ROUND] = now() - start;
-	MPI_Allreduce(mine, slowest, ROUND + 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	return slowest[ROUND];
+	mine[CHECK_INTERVAL] = now() - start;
+	MPI_Allreduce(mine, slowest, CHECK_INTERVAL + 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return slowest[CHECK_INTERVAL];
 }
 
-/* Returns how many calls make a batch. */
+/* Returns the number of calls in a batch. */
 static int warm_up(call *run, int bytes, double limit) {
 	double start = now();
 	for (int n = 1;;) {
-		double elapsed = do_round(run, bytes, n, 3, start);
-		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) < batch_time && n < MOST_CALLS)
+		double elapsed = run_batches(run, bytes, n, 3, start);
+		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) < batch_time && n < MAX_CALLS)
 			n *= 2;
 		else if (elapsed >= limit)
 			return n;
 	}
 }
 
-static double samples[MOST_SAMPLES];
+static double samples[MAX_SAMPLES];
 
 static int ascending(const void *a, const void *b) {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
-static double middle(const double *s, int n) { return (s[(n - 1) / 2] + s[n / 2]) / 2; }
+static double median_of(const double *s, int n) { return (s[(n - 1) / 2] + s[n / 2]) / 2; }
 
-/* Tells whether the median is near the true one, and leaves samples sorted. */
+/* Returns whether the median is within precision of the true one, and sorts the
+ * samples. */
 static int stable(int n) {
 	qsort(samples, n, sizeof *samples, ascending);
-	if (n < LEAST_SAMPLES)
+	if (n < MIN_SAMPLES)
 		return 0;
-	double away = 0.98 * sqrt(n), m = middle(samples, n);
-	double lo = samples[(int)(n / 2.0 - away)], hi = samples[(int)ceil(n / 2.0 + away)];
+	double spread = 0.98 * sqrt(n), m = median_of(samples, n);
+	double lo = samples[(int)(n / 2.0 - spread)], hi = samples[(int)ceil(n / 2.0 + spread)];
 	return m - lo <= precision * m && hi - m <= precision * m;
 }
 
 static void measure(int which, int bytes, const char *name, const char *transport, double limit) {
 	call *run = calls[which].run;
-	for (int i = 0; i < turns; i++)
+	for (int i = 0; i < roots; i++)
 		run(bytes);
 	int n = warm_up(run, bytes, limit), have = 0;
 	double elapsed, start = now(), mean = 0;
 	do {
-		elapsed = do_round(run, bytes, n, ROUND, start);
-		for (int i = 0; i < ROUND; i++)
+		elapsed = run_batches(run, bytes, n, CHECK_INTERVAL, start);
+		for (int i = 0; i < CHECK_INTERVAL; i++)
 			samples[have++] = slowest[i] / n;
-	} while (!stable(have) && elapsed < limit && have < MOST_SAMPLES);
+	} while (!stable(have) && elapsed < limit && have < MAX_SAMPLES);
 	if (rank > 0)
 		return;
 	for (int i = 0; i < have; i++)
@@ -154,11 +155,11 @@ static void measure(int which, int bytes, const char *name, const char *transpor
 	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
 	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g}\n",
 	       calls[which].collective, name, calls[which].function, transport, size, bytes, n * have,
-	       samples[0], middle(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
+	       samples[0], median_of(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
 	fflush(stdout);
 }
 
-/* Memory is aligned to pages, and touched. */
+/* Returns memory that is aligned to pages and has been written to. */
 static char *reserve(size_t n) {
 	void *p = NULL;
 	if (posix_memalign(&p, PAGE, n + PAGE)) {
@@ -169,7 +170,7 @@ static char *reserve(size_t n) {
 	return p;
 }
 
-/* Tells whether a list, as in "a,b", has the word. */
+/* Returns whether a list, as in "a,b", contains the word. */
 static int listed(const char *list, const char *word) {
 	size_t n = strlen(word);
 	for (const char *at = list; (at = strstr(at, word)); at += n)
@@ -187,10 +188,10 @@ int main(int argc, char **argv) {
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	root = atoi(argv[3]);
-	turns = 1;
+	roots = 1;
 	if (root < 0) {
 		root = 0;
-		turns = size < MOST_ROOTS ? size : MOST_ROOTS;
+		roots = size < MAX_ROOTS ? size : MAX_ROOTS;
 	}
 	size_t most = 0;
 	for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {

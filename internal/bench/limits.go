@@ -11,32 +11,31 @@ import (
 	"time"
 )
 
-// Limits is what the machine allows, measured. Times are in microseconds; 0 is
-// one that could not be measured.
+// Limits are lower bounds that the machine sets, as measured. Times are in
+// microseconds; a time that could not be measured is 0.
 type Limits struct {
 	// Copy is the time of one thread's copy from one buffer to another, both of
 	// which it has used before.
 	Copy []CopyLimit `json:"copy"`
 	// CacheLine is the time of an exchange between two threads of one process:
-	// each writes to a cache line of its own, and waits until it sees what the
-	// other has written. Pinned is the same with each thread on a processor of
-	// its own for good.
+	// each writes to a cache line of its own, and polls the other's until it sees
+	// the write. Pinned is the same with each thread pinned to a processor of its
+	// own.
 	CacheLine float64 `json:"cacheLine"`
 	Pinned    float64 `json:"cacheLinePinned"`
-	// Loopback is the time of an exchange of 8 bytes between two threads over
-	// TCP on 127.0.0.1: each writes, and reads what the other has written. Where
-	// the system allows, they ask again instead of going to sleep.
+	// Loopback is the time of an exchange of 8 bytes between two threads over TCP
+	// on 127.0.0.1: each writes, and reads the other's bytes. On Linux, the threads
+	// poll the socket and do not sleep.
 	Loopback float64 `json:"loopback"`
 }
 
-// A CopyLimit is what it takes to copy so many bytes, at least one.
+// A CopyLimit is the time to copy a number of bytes, at least one.
 type CopyLimit struct {
 	Bytes int     `json:"bytes"`
 	Time  float64 `json:"time"`
 }
 
-// Compare fills in what follows from the row's times: bandwidth, and ratios to
-// what the machine allows.
+// Compare fills in the row's bandwidth and its ratios to the machine's limits.
 func (r *Row) Compare(l Limits) {
 	if r.Median <= 0 {
 		return
@@ -52,8 +51,8 @@ func (r *Row) Compare(l Limits) {
 	}
 }
 
-// Exchange returns the time of an exchange by what a transport is made of: TCP,
-// or the faster of the two ways over a cache line.
+// Exchange returns the time of an exchange over the medium of a transport: a TCP
+// connection, or a cache line, free or pinned, whichever is faster.
 func (l Limits) Exchange(transport string) float64 {
 	switch {
 	case transport == "tcp":
@@ -64,8 +63,8 @@ func (l Limits) Exchange(transport string) float64 {
 	return min(l.CacheLine, l.Pinned)
 }
 
-// MeasureLimits measures the limits, with copies of the sizes given. It takes
-// some 10 ms for each, and leaves out the rest when the context ends.
+// MeasureLimits measures the limits, with copies of the sizes given. Each takes some
+// 10 ms. When the context ends, the rest stay 0.
 func MeasureLimits(ctx context.Context, sizes []int) Limits {
 	l := Limits{Copy: []CopyLimit{}}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(sizes))) {
@@ -77,25 +76,26 @@ func MeasureLimits(ctx context.Context, sizes []int) Limits {
 		return l
 	}
 	if runtime.GOMAXPROCS(0) > 1 {
-		l.CacheLine = known(cacheLineTime(func(int) error { return nil }))
-		l.Pinned = known(cacheLineTime(pin))
+		l.CacheLine = timeOrZero(cacheLineTime(func(int) error { return nil }))
+		l.Pinned = timeOrZero(cacheLineTime(pin))
 	}
-	l.Loopback = known(loopbackTime())
+	l.Loopback = timeOrZero(loopbackTime())
 	return l
 }
 
-// known is 0 for what could not be measured: not every system has or allows it.
-func known(µs float64, err error) float64 {
+// timeOrZero returns 0 for a time that could not be measured, because the system does
+// not allow it.
+func timeOrZero(µs float64, err error) float64 {
 	if err != nil {
 		return 0
 	}
 	return µs
 }
 
-// best returns the time of one of many calls, in µs: the best of a few samples,
-// because nothing makes a machine faster than it is. f does as many calls as it
-// is told.
-func best(calls int, f func(calls int)) float64 {
+// fastest returns the time of one of many calls, in µs: the least of a few samples,
+// because disturbances only ever slow a machine down. f makes the number of calls
+// that it is given.
+func fastest(calls int, f func(calls int)) float64 {
 	const samples = 12 // of which the first warms up
 	least := math.Inf(1)
 	for range samples {
@@ -106,13 +106,13 @@ func best(calls int, f func(calls int)) float64 {
 	return least
 }
 
-// copyTime copies for a few milliseconds.
+// copyTime returns the time to copy n bytes, in µs.
 func copyTime(n int) float64 {
 	var m memory
 	reserve(&m.in, n)
 	reserve(&m.out, n)
 	src, dst := m.in[:n], m.out[:n]
-	return best(max(1, 2<<20/n), func(calls int) {
+	return fastest(max(1, 2<<20/n), func(calls int) {
 		for range calls {
 			copy(dst, src)
 		}
@@ -121,43 +121,43 @@ func copyTime(n int) float64 {
 
 const (
 	exchanges = 2000 // in a sample
-	patience  = 1000 // looks before another thread may have the processor
+	spinLimit = 1000 // polls before the thread yields its processor
 )
 
-// A line is a number that shares a cache line with nothing else, whatever the
-// processor fetches along with it.
-type line struct {
+// A paddedCounter shares neither its cache line nor an adjacent one, which the
+// processor may prefetch, with other data.
+type paddedCounter struct {
 	_ [128]byte
 	n atomic.Int64
 	_ [128]byte
 }
 
 // cacheLineTime measures the exchange between two threads, each of which calls
-// settle first.
-func cacheLineTime(settle func(thread int) error) (µs float64, err error) {
+// prepare first.
+func cacheLineTime(prepare func(thread int) error) (µs float64, err error) {
 	var (
-		lines   [2]line
-		errs    [2]error
-		ready   sync.WaitGroup
-		threads sync.WaitGroup
+		counters [2]paddedCounter
+		errs     [2]error
+		ready    sync.WaitGroup
+		threads  sync.WaitGroup
 	)
 	ready.Add(2)
-	for i := range lines {
+	for i := range counters {
 		threads.Go(func() {
-			runtime.LockOSThread() // for good: the thread ends with the goroutine
-			errs[i] = settle(i)
+			runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
+			errs[i] = prepare(i)
 			ready.Done()
 			ready.Wait()
 			if errs[0] != nil || errs[1] != nil {
 				return
 			}
-			mine, theirs, n := &lines[i].n, &lines[1-i].n, int64(0)
-			t := best(exchanges, func(calls int) {
+			mine, theirs, n := &counters[i].n, &counters[1-i].n, int64(0)
+			t := fastest(exchanges, func(calls int) {
 				for range calls {
 					n++
 					mine.Store(n)
-					for looks := 0; theirs.Load() < n; looks++ {
-						if looks > patience {
+					for polls := 0; theirs.Load() < n; polls++ {
+						if polls > spinLimit {
 							runtime.Gosched()
 						}
 					}
@@ -175,8 +175,8 @@ func cacheLineTime(settle func(thread int) error) (µs float64, err error) {
 	return µs, errs[1]
 }
 
-// loopbackTime measures the exchange over TCP, on two processors where threads
-// can be kept there.
+// loopbackTime measures the exchange over TCP, with the threads pinned to two
+// processors if the system allows it.
 func loopbackTime() (µs float64, err error) {
 	const calls = 200
 	ends, err := connect()
@@ -190,9 +190,9 @@ func loopbackTime() (µs float64, err error) {
 	for i, end := range ends {
 		threads.Go(func() {
 			runtime.LockOSThread()
-			pin(i)            // or else they may share a processor for long
-			defer end.Close() // so that the other end does not wait for ever
-			t := best(calls, func(calls int) {
+			pin(i)            // otherwise they may share a processor for long
+			defer end.Close() // so that the other end does not block for ever
+			t := fastest(calls, func(calls int) {
 				if errs[i] == nil {
 					errs[i] = pingpong(end, calls)
 				}
@@ -216,14 +216,14 @@ func connect() (ends [2]*net.TCPConn, err error) {
 		return ends, err
 	}
 	defer listener.Close()
-	dialled, err := net.Dial("tcp", listener.Addr().String())
+	dialed, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		return ends, err
 	}
 	accepted, err := listener.Accept()
 	if err != nil {
-		dialled.Close()
+		dialed.Close()
 		return ends, err
 	}
-	return [2]*net.TCPConn{dialled.(*net.TCPConn), accepted.(*net.TCPConn)}, nil
+	return [2]*net.TCPConn{dialed.(*net.TCPConn), accepted.(*net.TCPConn)}, nil
 }

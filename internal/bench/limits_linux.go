@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin keeps the calling thread on the first or the second processor that the
-// process may use.
+// pin pins the calling thread to the first or the second processor that the process
+// may use.
 func pin(thread int) error {
 	var allowed, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
@@ -29,8 +29,8 @@ func pin(thread int) error {
 	return errors.New("too few processors")
 }
 
-// pingpong exchanges 8 bytes with the other end, so many times. It asks for them
-// again and again rather than sleep.
+// pingpong exchanges 8 bytes with the other end a number of times. It polls the
+// socket and does not sleep.
 func pingpong(end *net.TCPConn, times int) error {
 	raw, err := end.SyscallConn()
 	if err != nil {
@@ -51,8 +51,9 @@ func pingpong(end *net.TCPConn, times int) error {
 	return errors.Join(err, failed)
 }
 
+// readFull fills buf from a nonblocking socket.
 func readFull(fd int, buf []byte) error {
-	for looks := 0; len(buf) > 0; looks++ {
+	for polls := 0; len(buf) > 0; polls++ {
 		n, err := unix.Read(fd, buf)
 		switch {
 		case n > 0:
@@ -61,7 +62,7 @@ func readFull(fd int, buf []byte) error {
 			return io.ErrUnexpectedEOF
 		case err != unix.EAGAIN && err != unix.EINTR:
 			return err
-		case looks > patience:
+		case polls > spinLimit:
 			runtime.Gosched()
 		}
 	}

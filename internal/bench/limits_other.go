@@ -8,9 +8,10 @@ import (
 	"net"
 )
 
+// pin fails: only Linux pins threads.
 func pin(int) error { return errors.ErrUnsupported }
 
-// pingpong exchanges 8 bytes with the other end, so many times.
+// pingpong exchanges 8 bytes with the other end a number of times.
 func pingpong(end *net.TCPConn, times int) error {
 	var buf [8]byte
 	for range times {

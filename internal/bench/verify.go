@@ -10,19 +10,19 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// period is after how many elements the contents of a vector repeat: a prime, so
-// that no block that is in the wrong place looks right.
+// period is the number of elements after which the contents of a vector repeat. It
+// is a prime, so that a block at a wrong offset does not look right.
 const period = 251
 
-// value is element i of rank r's In. Sums of it are exact in float32 for as many
-// ranks as a machine can run.
+// value is element i of rank r's In. Its sums are exact in float32 for any number of
+// ranks that a machine can run.
 func value(r, i int) int { return (37*r + i) % period }
 
-// poison is in Out before a call. No value and no sum is like it.
+// poison fills Out before a call. It differs from every value and sum.
 func poison[T element]() T { return T(0) - 1 }
 
-// verify does the call once, and compares every element that it leaves behind
-// with what the collective promises.
+// verify makes the call once, and compares every element of the result with the
+// definition of the collective.
 func (w *work[T]) verify(ctx context.Context) error {
 	if w.shape.Collective == sched.Barrier {
 		return w.verifyBarrier(ctx)
@@ -80,20 +80,20 @@ func (w *work[T]) verifyBlock(b int, got []T) error {
 	return nil
 }
 
-// verifyBarrier holds that nobody has left before everybody had come. The ranks
-// are on one machine, and look at the same clock.
+// verifyBarrier checks that no rank leaves the barrier before the last one enters.
+// The ranks are on one machine, and read the same clock.
 func (w *work[T]) verifyBarrier(ctx context.Context) error {
-	came := time.Now().UnixNano()
+	entered := time.Now().UnixNano()
 	if err := w.run(ctx); err != nil {
 		return err
 	}
 	left := time.Now().UnixNano()
-	last := []int64{came}
+	last := []int64{entered}
 	if err := chorale.AllReduce(ctx, w.comm, last, last, chorale.Max); err != nil {
 		return err
 	}
 	if left < last[0] {
-		return fmt.Errorf("barrier: rank %d left it %v before the last rank came", w.comm.Rank(), time.Duration(last[0]-left))
+		return fmt.Errorf("barrier: rank %d left it %v before the last rank entered", w.comm.Rank(), time.Duration(last[0]-left))
 	}
 	return nil
 }

@@ -10,25 +10,27 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// An element is a type that collectives are measured with: float32 where they
-// sum, else byte.
+// An element is a type that collectives are measured with: float32 for reductions,
+// byte otherwise.
 type element interface{ byte | float32 }
 
-// memory is a rank's two buffers. All cells use the same.
+// memory is a rank's two buffers, which all cells use.
 type memory struct{ in, out []byte }
 
-// page is enough that no two ranks' buffers share a cache line or a page.
+// page is the granularity of buffers: no two ranks' buffers share a page or a cache
+// line.
 const page = 4096
 
-// reserve sees to it that there are so many bytes. New memory is touched.
+// reserve makes the buffer n bytes long or longer. New memory is written to, so that
+// its pages exist.
 func reserve(buf *[]byte, n int) {
 	if len(*buf) < n || *buf == nil {
 		*buf = bytes.Repeat([]byte{1}, (n+page)/page*page)
 	}
 }
 
-// reserve sees to it that a cell of a rank of c finds what it needs, whoever is
-// the root.
+// reserve makes the buffers long enough for a cell on this rank of c, whatever rank
+// is the root.
 func (m *memory) reserve(cell Cell, c *chorale.Comm) {
 	shape := shapeOf(cell.Collective, c.Size(), c.Rank())
 	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*cell.Bytes)
@@ -44,15 +46,15 @@ func elements[T element](buf []byte, n int) []T {
 type work[T element] struct {
 	comm    *chorale.Comm
 	shape   sched.Schedule // the collective; Root is that of the next call
-	turns   int            // the root goes round so many ranks
+	roots   int            // the root rotates over ranks 0 to roots-1; 1 for a fixed root
 	count   int            // elements of a block: a part, or the whole vector
 	in, out []T            // as long as a root needs them
 	call    func(ctx context.Context, options []chorale.Option) error
 	options []chorale.Option
 }
 
-// shapeOf returns a schedule without programs, of which it can be asked what the
-// collective is: a block per rank, or just one.
+// shapeOf returns a schedule without programs. It defines the collective: the blocks
+// that each rank has before and after, one per rank or a single one.
 func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 	s := sched.Schedule{Collective: c, P: p, Blocks: 1}
 	switch {
@@ -70,19 +72,19 @@ func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 	return s
 }
 
-// mostRoots is how many ranks the root goes round at most: few enough for each to
-// have been the root before the measuring begins.
-const mostRoots = 16
+// maxRoots bounds the ranks over which the root rotates, so that each has been the
+// root before the measurement begins.
+const maxRoots = 16
 
 func newWork[T element](c *chorale.Comm, cell Cell, m *memory) *work[T] {
-	w := &work[T]{comm: c, turns: 1, count: cell.Bytes / cell.element()}
-	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank()) // what a rank needs as the root is enough for it whoever is
+	w := &work[T]{comm: c, roots: 1, count: cell.Bytes / cell.element()}
+	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank()) // the buffers of a root are long enough for any rank
 	m.reserve(cell, c)
 	w.in = elements[T](m.in, w.extent(sched.In).Len()*w.count)
 	w.out = elements[T](m.out, w.extent(sched.Out).Len()*w.count)
 	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root))
-	if cell.Root == EachRoot && cell.Collective.Rooted() {
-		w.turns = min(c.Size(), mostRoots)
+	if cell.Root == RotatingRoot && cell.Collective.Rooted() {
+		w.roots = min(c.Size(), maxRoots)
 	}
 	if cell.Algorithm != "" {
 		w.options = []chorale.Option{chorale.WithAlgorithm(cell.Algorithm)}
@@ -94,16 +96,16 @@ func newWork[T element](c *chorale.Comm, cell Cell, m *memory) *work[T] {
 // extent returns the blocks of a buffer that this rank has.
 func (w *work[T]) extent(b sched.Buffer) sched.Range { return w.shape.Extent(b, w.comm.Rank()) }
 
-// run does the call, and lets the next rank be the root if that goes round.
+// run makes the call, and then rotates the root.
 func (w *work[T]) run(ctx context.Context) error {
 	err := w.call(ctx, w.options)
-	if w.turns > 1 {
-		w.shape.Root = (w.shape.Root + 1) % w.turns
+	if w.roots > 1 {
+		w.shape.Root = (w.shape.Root + 1) % w.roots
 	}
 	return err
 }
 
-// dispatch does the call. What combines is a sum of float32.
+// dispatch makes the call. Reductions sum float32.
 func (w *work[T]) dispatch(ctx context.Context, options []chorale.Option) error {
 	switch c, root := w.comm, w.shape.Root; w.shape.Collective {
 	case sched.Bcast:

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+)
+
+// text prints the report for a terminal.
+func (r *report) text(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %s\n%s; the %s of a row, the median of %s\n", r.Date, r.Command, r.Machine, r.Statistic, plural(r.Rounds, "round"))
+	fmt.Fprintln(w, "peer's best over ours; in brackets our time and the peer's, in µs; ! where we are slower")
+	for _, c := range r.Results {
+		fmt.Fprintf(w, "\n%s: median %s, minimum %s, %d of %d below 1\n", c.title(), digits(c.Median), digits(c.Minimum), c.Below, len(c.Cells))
+		lines, ranks := c.lines()
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, l := range lines {
+			fmt.Fprintf(t, "%s\t%s", l.collective, short(l.bytes))
+			for _, n := range ranks {
+				mark := ""
+				x, ok := l.byRanks[n]
+				if !ok {
+					fmt.Fprint(t, "\t")
+					continue
+				}
+				if x.Ratio < 1 {
+					mark = "!"
+				}
+				fmt.Fprintf(t, "\tn=%d %s%s (%s, %s)", n, digits(x.Ratio), mark, digits(x.Ours.Time), digits(x.Peers[0].Time))
+			}
+			fmt.Fprintln(t)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digits formats a number with about three digits.
+func digits(x float64) string {
+	decimals := 2
+	switch {
+	case x >= 100:
+		decimals = 0
+	case x >= 10:
+		decimals = 1
+	case x < 0.1:
+		decimals = 3
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+// short formats a number of bytes, as in 64 Ki.
+func short(n int) string {
+	unit := ""
+	for _, u := range []string{" Ki", " Mi", " Gi"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, u
+	}
+	return strconv.Itoa(n) + unit
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
