@@ -23,47 +23,48 @@ func newBench() *cobra.Command {
 		ranks    ranges
 		how      = choice{"auto", launch.Transports}
 		bytes    = sizes{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20}
-		plan     benchPlan
+		config   benchConfig
 		root     int
 		noVerify bool
 		plot     string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP…] -n N",
-		Short: "Measure collectives: time, bandwidth, and how near the machine's limits",
+		Short: "Measure collectives: time, bandwidth, and ratios to the machine's limits",
 		Long: `Measure collectives on this machine; all of them if none is named.
 
-Times are in microseconds per call, the slowest rank's. A sample is a batch of
+Times are in microseconds per call, on the slowest rank. A sample is a batch of
 calls, about a millisecond of them, after a barrier that is not timed; MIN,
-MEDIAN, P99 and MEAN are over samples. They are taken until the median is stable
-to 1 %, or until --time is over, but never less than 5. Every call uses the same
-buffers. Reductions sum float32, and a shift is by 1. The root goes round from
-call to call, so that none runs ahead of ranks that still wait for the call
-before; --root R shows how fast calls with one root follow each other.
+MEDIAN, P99 and MEAN are over samples. Samples are taken until the median is
+stable to 1 %, or until --time is over, but never less than 5. Every call uses the
+same buffers. Reductions sum float32, and a shift is by 1. The root rotates from
+call to call, so that no root runs ahead of ranks that are still in the call
+before; --root R measures the rate of calls with a fixed root.
 
 BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
 reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
 
-What the machine allows is measured in the same run: a copy of BYTES by one
+The limits of the machine are measured in the same run: a copy of BYTES by one
 thread, the exchange of a cache line between two threads, free and pinned to
 processors, and the exchange of 8 bytes between two threads over TCP. "x COPY"
-and "x EXCHANGE" say how many times that MEDIAN is; the exchange is that of what
-the transport is made of.
+and "x EXCHANGE" are MEDIAN divided by these times; the exchange is that over TCP
+for tcp, and that of a cache line for the other transports.
 
-Before and after, a call's result is compared with what the collective promises,
-on every rank. With --algorithm all, those that do not take N ranks are passed
-over, and * marks the fastest for each collective and size.
+Before and after the samples, the result of a call is verified on every rank. With
+--algorithm all, algorithms that do not take N ranks are skipped, and * marks the
+fastest for each collective and size.
 
-An interrupt ends it at once, and prints what has been measured.
+An interrupt ends the measurement at once, and the rows measured so far are
+printed.
 
 With --format json:
 {"rows":[{"collective":…,"algorithm":…,"transport":…,"n":…,"bytes":…,
 "iterations":…,"min":…,"median":…,"p99":…,"mean":…,"verified":…,"bandwidth":…,
 "toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…}],
 "cacheLine":…,"cacheLinePinned":…,"loopback":…}}
-A limit of 0 could not be measured here, and so could not what is compared to it.
-With --format gobench, what benchstat reads: the median as ns/op.`,
+A limit that could not be measured is 0, and so are the ratios to it.
+With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
@@ -74,35 +75,35 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8 or 2,4,8")
 	flags.Var(&how, "transport", "how the ranks exchange messages: inproc measures goroutines, the others processes")
 	flags.Var(&bytes, "sizes", "bytes of one rank's message, as in 8,64K,4M")
-	flags.StringVar(&plan.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is chosen)")
+	flags.StringVar(&config.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is selected)")
 	flags.IntVar(&root, "root", 0, "the root of every call (default each rank in turn)")
-	flags.DurationVar(&plan.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
-	flags.IntVar(&plan.Count, "count", 1, "measure everything so many times")
-	flags.BoolVar(&noVerify, "no-verify", false, "do not look at the results")
+	flags.DurationVar(&config.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
+	flags.IntVar(&config.Count, "count", 1, "the number of times that everything is measured")
+	flags.BoolVar(&noVerify, "no-verify", false, "do not verify the results")
 	format := addFormat(cmd, "table", "json", "gobench")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		plan.Root, plan.Sizes, plan.Verify = bench.EachRoot, bytes, !noVerify
+		config.Root, config.Sizes, config.Verify = bench.RotatingRoot, bytes, !noVerify
 		if flags.Changed("root") {
-			plan.Root = root
+			config.Root = root
 			if root < 0 {
 				return callErrorf("root %d: want 0 or more", root)
 			}
 		}
-		if err := plan.complete(args); err != nil {
+		if err := config.complete(args); err != nil {
 			return callError{err}
 		}
-		m := measurement{plan: plan, transport: how.value, progress: terminal(os.Stderr)}
-		if err := m.expect(ranks.values, os.Stderr); err != nil {
+		m := measurement{config: config, transport: how.value, progress: terminal(os.Stderr)}
+		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}
 		}
-		if err := plottable(plot, plan.Sizes); err != nil {
+		if err := plottable(plot, config.Sizes); err != nil {
 			return callError{err}
 		}
 		failed := m.run(ctx)
-		m.judge()
+		m.markWinners()
 		if err := m.print(cmd.OutOrStdout(), format.value); err != nil {
 			return errors.Join(failed, err)
 		}
@@ -114,16 +115,17 @@ With --format gobench, what benchstat reads: the median as ns/op.`,
 	return cmd
 }
 
-// A measurement is what bench does, and its JSON form what bench prints.
+// A measurement is the state of a call of bench. Its JSON form is that of --format
+// json.
 type measurement struct {
 	Rows   []bench.Row  `json:"rows"`
 	Limits bench.Limits `json:"limits"`
 
-	plan      benchPlan
+	config    benchConfig
 	transport string
 	jobs      []benchJob
-	all       int       // the rows that are to come in the end
-	progress  io.Writer // nil if nobody watches
+	all       int       // the number of rows when it is complete
+	progress  io.Writer // nil unless progress is shown
 }
 
 // A benchJob is the cells for one number of ranks.
@@ -132,20 +134,19 @@ type benchJob struct {
 	cells []bench.Cell
 }
 
-// expect works out what there is to measure. It says on stderr what is passed
-// over.
-func (m *measurement) expect(ranks []int, stderr io.Writer) error {
+// prepare lists the cells to measure. It prints on stderr which ones are skipped.
+func (m *measurement) prepare(ranks []int, stderr io.Writer) error {
 	if ranks == nil {
 		return fmt.Errorf("no number of ranks: want -n N")
 	}
 	m.Rows = []bench.Row{}
 	for _, p := range ranks {
-		cells, skipped, err := m.plan.cells(p)
+		cells, skipped, err := m.config.cells(p)
 		if err != nil {
 			return err
 		}
 		for _, why := range skipped {
-			fmt.Fprintf(stderr, "passed over: %v\n", why)
+			fmt.Fprintf(stderr, "skipped: %v\n", why)
 		}
 		if err := affordable(cells, p); err != nil {
 			return err
@@ -156,7 +157,7 @@ func (m *measurement) expect(ranks []int, stderr io.Writer) error {
 	return nil
 }
 
-// interruptible returns a context that an interrupt or a termination ends.
+// interruptible returns a context that ends at an interrupt or a termination.
 func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -175,18 +176,18 @@ func interruptible(ctx context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// run measures, and keeps what it has measured when it fails.
+// run measures. When it fails, the rows measured so far remain.
 func (m *measurement) run(ctx context.Context) (err error) {
 	defer func() {
 		if ctx.Err() != nil {
-			err = context.Cause(ctx) // what else went wrong follows from it
+			err = context.Cause(ctx) // other errors follow from it
 		}
 	}()
-	m.tell("measuring what the machine allows")
-	defer m.tell("")
-	m.Limits = bench.MeasureLimits(ctx, m.plan.Sizes)
+	m.showProgress("measuring the limits of the machine")
+	defer m.showProgress("")
+	m.Limits = bench.MeasureLimits(ctx, m.config.Sizes)
 	for _, job := range m.jobs {
-		m.tell("%d of %d rows", len(m.Rows), m.all)
+		m.showProgress("%d of %d rows", len(m.Rows), m.all)
 		if err := m.runJob(ctx, job); err != nil {
 			return err
 		}
@@ -194,23 +195,23 @@ func (m *measurement) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// take takes a row.
-func (m *measurement) take(row bench.Row) {
+// add adds a row.
+func (m *measurement) add(row bench.Row) {
 	row.Compare(m.Limits)
 	m.Rows = append(m.Rows, row)
-	m.tell("%d of %d rows: %s %s, %s of %d bytes: %s µs", len(m.Rows), m.all,
+	m.showProgress("%d of %d rows: %s %s, %s of %d bytes: %s µs", len(m.Rows), m.all,
 		row.Collective, row.Algorithm, plural(row.Ranks, "rank"), row.Bytes, digits(row.Median))
 }
 
-// tell shows how far it has come.
-func (m *measurement) tell(format string, args ...any) {
+// showProgress replaces the line of progress on a terminal.
+func (m *measurement) showProgress(format string, args ...any) {
 	if m.progress != nil {
 		fmt.Fprintf(m.progress, "\r\x1b[K"+format, args...)
 	}
 }
 
-// judge marks the fastest of the algorithms for the same call.
-func (m *measurement) judge() {
+// markWinners marks the fastest algorithm for each call, if there are several.
+func (m *measurement) markWinners() {
 	type call struct {
 		collective, transport string
 		ranks, bytes          int
@@ -231,7 +232,7 @@ func (m *measurement) judge() {
 	}
 }
 
-// sizes is the value of a flag that lists numbers of bytes.
+// sizes is the value of a flag: a list of numbers of bytes.
 type sizes []int
 
 func (s *sizes) Type() string { return "LIST" }

@@ -20,8 +20,8 @@ import (
 func (m *measurement) runJob(ctx context.Context, job benchJob) error {
 	if m.transport == "inproc" {
 		return chorale.Run(ctx, job.ranks, func(ctx context.Context, c *chorale.Comm) error {
-			return measure(ctx, c, "inproc", &m.plan, func(row bench.Row) error {
-				m.take(row)
+			return measure(ctx, c, "inproc", &m.config, func(row bench.Row) error {
+				m.add(row)
 				return nil
 			})
 		})
@@ -29,13 +29,13 @@ func (m *measurement) runJob(ctx context.Context, job benchJob) error {
 	return m.runProcesses(ctx, job.ranks)
 }
 
-// measure is what each rank does. Rank 0 emits the rows.
-func measure(ctx context.Context, c *chorale.Comm, transport string, plan *benchPlan, emit func(bench.Row) error) error {
-	cells, _, err := plan.cells(c.Size())
+// measure runs on each rank. Rank 0 emits the rows.
+func measure(ctx context.Context, c *chorale.Comm, transport string, config *benchConfig, emit func(bench.Row) error) error {
+	cells, _, err := config.cells(c.Size())
 	if err != nil {
 		return err
 	}
-	b := bench.Bench{Comm: c, Transport: transport, Time: plan.Time, Verify: plan.Verify}
+	b := bench.Bench{Comm: c, Transport: transport, Time: config.Time, Verify: config.Verify}
 	b.Reserve(cells)
 	for _, cell := range cells {
 		row, err := b.Measure(ctx, cell)
@@ -49,14 +49,14 @@ func measure(ctx context.Context, c *chorale.Comm, transport string, plan *bench
 	return nil
 }
 
-// runProcesses starts this command again as the ranks, and takes the rows that
-// rank 0 prints.
+// runProcesses starts this command again as the ranks, and reads the rows that rank 0
+// prints.
 func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	plan, err := json.Marshal(m.plan)
+	config, err := json.Marshal(m.config)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 		for d := json.NewDecoder(rows); ; {
 			var row bench.Row
 			if err := d.Decode(&row); err != nil {
-				rows.CloseWithError(err) // so that nobody waits to print
+				rows.CloseWithError(err) // so that a write does not block
 				read <- err
 				return
 			}
-			m.take(row)
+			m.add(row)
 		}
 	}()
 	err = launch.Run(ctx, launch.Config{
 		Size: ranks, Transport: m.transport,
-		Program: self, Args: []string{"bench-rank", string(plan)},
-		Stdout: printed, Stderr: whileAlive{ctx, os.Stderr}, Unlabeled: true,
+		Program: self, Args: []string{"bench-rank", string(config)},
+		Stdout: printed, Stderr: untilDone{ctx, os.Stderr}, Unlabeled: true,
 		Grace: time.Second, Guard: []string{"guard"},
 	})
 	printed.Close()
@@ -86,37 +86,37 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 	return err
 }
 
-// whileAlive passes on what is written until the context ends: ranks that are
-// told to end have nothing to say that matters.
-type whileAlive struct {
+// untilDone forwards writes until the context ends: errors of ranks that are being
+// ended do not matter.
+type untilDone struct {
 	ctx context.Context
 	w   io.Writer
 }
 
-func (a whileAlive) Write(p []byte) (int, error) {
-	if a.ctx.Err() != nil {
+func (u untilDone) Write(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
 		return len(p), nil
 	}
-	return a.w.Write(p)
+	return u.w.Write(p)
 }
 
-// newBenchRank is the ranks that bench starts.
+// newBenchRank is the verb of the ranks that bench starts.
 func newBenchRank() *cobra.Command {
 	return &cobra.Command{
-		Use:    "bench-rank PLAN",
+		Use:    "bench-rank CONFIG",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			var plan benchPlan
-			if err := json.Unmarshal([]byte(args[0]), &plan); err != nil {
-				return callErrorf("a plan that only chorale bench can write: %w", err)
+			var config benchConfig
+			if err := json.Unmarshal([]byte(args[0]), &config); err != nil {
+				return callErrorf("want a configuration that chorale bench has written: %w", err)
 			}
-			place, err := launch.Environment()
+			env, err := launch.Environment()
 			if err != nil {
 				return callError{err}
 			}
 			chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-				return measure(ctx, c, place.Transport, &plan, func(row bench.Row) error {
+				return measure(ctx, c, env.Transport, &config, func(row bench.Row) error {
 					return printJSON(os.Stdout, row)
 				})
 			})

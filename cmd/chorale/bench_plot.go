@@ -19,7 +19,7 @@ import (
 	"github.com/chorale-go/chorale/internal/bench"
 )
 
-// plottable reports an error if nothing could be drawn, before it is measured.
+// plottable returns an error if no size can be drawn, before anything is measured.
 func plottable(file string, sizes []int) error {
 	if file != "" && slices.Max(sizes) == 0 {
 		return fmt.Errorf("--plot of 0 bytes: want a size above 0, for its axis is logarithmic")
@@ -48,8 +48,7 @@ func plotRows(file string, rows []bench.Row, limits bench.Limits) error {
 	return os.WriteFile(file, out.Bytes(), 0o666)
 }
 
-// groups returns the rows that have the same key, in the order of the first of
-// each.
+// groups returns the rows grouped by key, in the order of each group's first row.
 func groups(rows []bench.Row, key func(bench.Row) string) (all [][]bench.Row) {
 	at := make(map[string]int)
 	for _, r := range rows {
@@ -69,7 +68,7 @@ type panel struct {
 	legend plot.Legend
 }
 
-// newPanel draws one collective, or returns nil if it has no sizes.
+// newPanel draws one collective. It returns nil if no row has a size.
 func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
 	p := &panel{plot.New(), plot.NewLegend()}
 	p.Title.Text = rows[0].Collective + ", " + rows[0].Transport
@@ -80,7 +79,7 @@ func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
 	p.legend.TextStyle.Font.Size, p.legend.Padding = vg.Points(8), vg.Points(3)
 	p.Add(faintGrid())
 
-	// A line is one algorithm's, or what was chosen for each size.
+	// A line is one algorithm's, or that of the algorithms selected for each size.
 	compared := slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Winner })
 	lines := groups(rows, func(r bench.Row) string {
 		if compared {
@@ -93,14 +92,14 @@ func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
 			return nil, err
 		}
 	}
-	floor := pointsOf(floorOf(rows, limits))
-	if len(floor) == 0 {
+	bound := pointsOf(lowerBound(rows, limits))
+	if len(bound) == 0 {
 		return nil, nil
 	}
-	return p, p.addFloor(floor)
+	return p, p.addBound(bound)
 }
 
-// pointsOf returns the points of a line, in the order of sizes.
+// pointsOf returns the points of a line in the order of sizes.
 func pointsOf(rows []bench.Row) (points plotter.XYs) {
 	for _, r := range rows {
 		if r.Bytes > 0 && r.Median > 0 {
@@ -111,15 +110,15 @@ func pointsOf(rows []bench.Row) (points plotter.XYs) {
 	return points
 }
 
-// floorOf returns rows of what the machine needs for the same sizes: a copy or
-// an exchange, whichever takes longer.
-func floorOf(rows []bench.Row, limits bench.Limits) (floor []bench.Row) {
+// lowerBound returns rows with the machine's lower bound for the same sizes: the time
+// of a copy or of an exchange, whichever is longer.
+func lowerBound(rows []bench.Row, limits bench.Limits) (bound []bench.Row) {
 	for _, c := range limits.Copy {
 		if slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Bytes == c.Bytes }) {
-			floor = append(floor, bench.Row{Bytes: c.Bytes, Median: max(c.Time, limits.Exchange(rows[0].Transport))})
+			bound = append(bound, bench.Row{Call: bench.Call{Bytes: c.Bytes}, Times: bench.Times{Median: max(c.Time, limits.Exchange(rows[0].Transport))}})
 		}
 	}
-	return floor
+	return bound
 }
 
 // nameOf names a line.
@@ -131,13 +130,13 @@ func nameOf(line []bench.Row) string {
 	return fmt.Sprintf("%s, n=%d", name, line[0].Ranks)
 }
 
-// hues can be told apart by everybody.
+// hues is a palette that color-blind readers can distinguish.
 var hues = []color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff},
 	{0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff},
 }
 
-// addLine adds the line with that number. Those that share a hue differ in their
+// addLine adds the line with that number. Lines that share a hue differ in their
 // dashes.
 func (p *panel) addLine(points plotter.XYs, number int, name string) error {
 	if len(points) == 0 {
@@ -158,8 +157,8 @@ func (p *panel) addLine(points plotter.XYs, number int, name string) error {
 	return nil
 }
 
-// addFloor adds the line of what the machine needs.
-func (p *panel) addFloor(points plotter.XYs) error {
+// addBound adds the line of the machine's lower bound.
+func (p *panel) addBound(points plotter.XYs) error {
 	line, err := plotter.NewLine(points)
 	if err != nil {
 		return err
@@ -176,7 +175,7 @@ func faintGrid() *plotter.Grid {
 	return grid
 }
 
-// sizeTicks marks powers of two, not more than eight of them.
+// sizeTicks marks powers of two, eight of them at most.
 func sizeTicks(lo, hi float64) (ticks []plot.Tick) {
 	first, last := math.Ceil(math.Log2(lo)), math.Floor(math.Log2(hi))
 	step := math.Ceil((last - first + 1) / 8)

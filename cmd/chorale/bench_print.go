@@ -36,18 +36,18 @@ func (m *measurement) printTable(w io.Writer) error {
 		lines = append(lines, []string{
 			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
 			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean),
-			known(r.Bandwidth), known(r.ToCopy), known(r.ToExchange), mark,
+			digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange), mark,
 		})
 	}
 	if err := align(w, lines, 3); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", allowance(m.Limits))
+	_, err := fmt.Fprintf(w, "\n%s\n", limitsText(m.Limits))
 	return err
 }
 
-// allowance says in words what the machine allows.
-func allowance(l bench.Limits) string {
+// limitsText returns the machine's limits as a sentence.
+func limitsText(l bench.Limits) string {
 	var copies []string
 	for _, c := range l.Copy {
 		copies = append(copies, fmt.Sprintf("%s %s", algo.FormatBytes(c.Bytes), digits(c.Time)))
@@ -57,10 +57,10 @@ func allowance(l bench.Limits) string {
 		text += "copy of " + strings.Join(copies, ", ") + "; "
 	}
 	return text + fmt.Sprintf("exchange of a cache line %s, pinned %s, of 8 bytes over TCP %s",
-		known(l.CacheLine), known(l.Pinned), known(l.Loopback))
+		digitsOrDash(l.CacheLine), digitsOrDash(l.Pinned), digitsOrDash(l.Loopback))
 }
 
-// digits writes a number with three digits, and whole from a thousand on.
+// digits formats a number with three digits; from a thousand on, as an integer.
 func digits(x float64) string {
 	switch {
 	case x >= 100:
@@ -73,16 +73,16 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', 3, 64)
 }
 
-// known is digits of a number that is 0 where there is none.
-func known(x float64) string {
+// digitsOrDash is digits, and - for a number that is 0 because it is unknown.
+func digitsOrDash(x float64) string {
 	if x == 0 {
 		return "-"
 	}
 	return digits(x)
 }
 
-// align prints lines of cells, of which the first few columns are words and the
-// others numbers.
+// align prints lines of cells. The first columns, as many as words says, are aligned
+// left, the others right.
 func align(w io.Writer, lines [][]string, words int) error {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
@@ -107,8 +107,8 @@ func align(w io.Writer, lines [][]string, words int) error {
 	return nil
 }
 
-// printGobench prints what the benchmarks of Go print. Each key of a name can be
-// picked out by benchstat.
+// printGobench prints the format of Go's benchmarks. benchstat can group by each key
+// of a name.
 func (m *measurement) printGobench(w io.Writer) error {
 	if _, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\n", runtime.GOOS, runtime.GOARCH); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (m *measurement) printGobench(w io.Writer) error {
 	return nil
 }
 
-// upper writes a collective as a name in Go, as in ReduceScatter.
+// upper returns the name of a collective in Go, as in ReduceScatter.
 func upper(collective string) string {
 	name := ""
 	for word := range strings.SplitSeq(collective, "-") {

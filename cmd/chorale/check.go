@@ -23,15 +23,15 @@ func newCheck() *cobra.Command {
 		Long: `Verify the schedules of a collective, or of all; of an algorithm, or of all;
 or the one that a file holds.
 
-A schedule is replayed on symbols. It is right if every send meets one receive
-of the same size, nobody waits in a circle, no step writes what it also sends,
-and every rank ends with exactly what the collective promises: each contribution
-once and, unless the algorithm is for operators that commute, in rank order.
+A schedule is replayed symbolically. It is right if every send matches one receive
+of the same size, ranks do not deadlock, no step writes blocks that it also sends,
+and every rank ends with the result of the collective: each contribution once and,
+unless the algorithm is for commutative operators, in rank order.
 
-An algorithm that is not named is tried with several values of its parameters.
-Every root is tried up to 64 ranks, and the first, the middle and the last one
-above. An algorithm that does not take some number of ranks is passed over there,
-unless it is named together with that one number.
+If no algorithm is named, each is checked with several values of its parameters.
+Every root is checked up to 64 ranks, and the first, the middle and the last one
+above. An algorithm that does not take a number of ranks is skipped for it, unless
+it is named together with that one number.
 
 With --format json:
 {"checked":…,"failed":[{"collective":…,"algorithm":…,"p":…,"root":…,"error":…}]}`,
@@ -58,7 +58,7 @@ With --format json:
 				if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes"); err != nil {
 					return err
 				}
-				return report(cmd.OutOrStdout(), format.value, checkAll([]*sched.Schedule{s}, nil))
+				return printCheck(cmd.OutOrStdout(), format.value, checkAll([]*sched.Schedule{s}, nil))
 			}
 			want.collectives = []sched.Collective{c}
 		}
@@ -70,21 +70,22 @@ With --format json:
 		if err != nil {
 			return callError{err}
 		}
-		return report(cmd.OutOrStdout(), format.value, checkAll(schedules, terminal(os.Stderr)))
+		return printCheck(cmd.OutOrStdout(), format.value, checkAll(schedules, terminal(os.Stderr)))
 	}
 	return cmd
 }
 
-// terminal returns the file if somebody watches it, or else nil.
-func terminal(f *os.File) io.Writer {
+// terminal returns the file if it is a terminal, where progress is shown, and
+// otherwise nil. Tests replace it.
+var terminal = func(f *os.File) io.Writer {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return nil
 	}
 	return f
 }
 
-// A verdict is the JSON form of what check prints.
-type verdict struct {
+// A checkReport is the result of check. Its JSON form is that of --format json.
+type checkReport struct {
 	Checked int       `json:"checked"`
 	Failed  []failure `json:"failed"`
 }
@@ -97,24 +98,24 @@ type failure struct {
 	Error      string `json:"error"`
 }
 
-// report prints a verdict. A bad one is an error as well.
-func report(w io.Writer, format string, v verdict) error {
+// printCheck prints a report, and returns an error if a schedule is wrong.
+func printCheck(w io.Writer, format string, r checkReport) error {
 	var err error
 	switch {
 	case format == "json":
-		err = printJSON(w, v)
-	case len(v.Failed) == 0:
-		_, err = fmt.Fprintf(w, "%s checked, none is wrong\n", plural(v.Checked, "schedule"))
+		err = printJSON(w, r)
+	case len(r.Failed) == 0:
+		_, err = fmt.Fprintf(w, "%s checked, none is wrong\n", plural(r.Checked, "schedule"))
 	default:
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tP\tROOT\tFAULT")
-		for _, f := range v.Failed {
+		for _, f := range r.Failed {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", f.Collective, f.Algorithm, f.P, f.Root, f.Error)
 		}
 		err = t.Flush()
 	}
-	if err == nil && len(v.Failed) > 0 {
-		err = fmt.Errorf("%s checked, %d wrong", plural(v.Checked, "schedule"), len(v.Failed))
+	if err == nil && len(r.Failed) > 0 {
+		err = fmt.Errorf("%s checked, %d wrong", plural(r.Checked, "schedule"), len(r.Failed))
 	}
 	return err
 }

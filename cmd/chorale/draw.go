@@ -79,7 +79,7 @@ for.
 	flags.Lookup("algorithm").Value = &specs
 	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, once for each (default: the one that a call would take)"
 	output := flags.StringP("output", "o", "", "the picture's file, .svg, .html or .json; - for standard output")
-	name := choice{among: figureNames()}
+	name := choice{candidates: figureNames()}
 	flags.Var(&name, "figure", "what to draw (default network; page for .html, trace for .json)")
 	title := flags.String("title", "", "what to call it (default: what it shows)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -12,8 +12,11 @@ import (
 func broadcasts(p, m int, ts, tw float64) *sweep {
 	return &sweep{
 		s: &simulation{
-			topology: "hypercube", placement: "identity", ts: charge(ts), tw: charge(tw),
-			ports: choice{value: "single"}, switching: choice{value: "cut-through"}, congestion: choice{value: "queue"},
+			topology: "hypercube", placement: "identity",
+			networkRules: networkRules{
+				ts: cost(ts), tw: cost(tw),
+				ports: choice{value: "single"}, switching: choice{value: "cut-through"}, congestion: choice{value: "queue"},
+			},
 		},
 		collective: sched.Bcast, by: byWords, p: p, m: m, anyPorts: true,
 	}

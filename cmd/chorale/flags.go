@@ -13,7 +13,7 @@ import (
 	"github.com/chorale-go/chorale/algo"
 )
 
-// count is the value of a flag that counts ranks.
+// count is the value of a flag: a number of ranks.
 type count int
 
 func (c *count) String() string { return strconv.Itoa(int(*c)) }
@@ -28,8 +28,8 @@ func (c *count) Set(text string) error {
 	return nil
 }
 
-// ranges is the value of a flag that names several numbers of ranks, as in 8 or
-// 1..64,100. Single says that it names just one, and not as a range.
+// ranges is the value of a flag: several numbers of ranks, as in 8 or 1..64,100.
+// Single is set for one number that is not a range.
 type ranges struct {
 	text   string
 	values []int
@@ -39,7 +39,8 @@ type ranges struct {
 func (r *ranges) String() string { return r.text }
 func (r *ranges) Type() string   { return "P|LO..HI" }
 
-const mostRanks = 1 << 24
+// maxRanks bounds the numbers of ranks.
+const maxRanks = 1 << 24
 
 func (r *ranges) Set(text string) error {
 	r.text, r.values, r.single = text, nil, !strings.ContainsAny(text, ".,")
@@ -50,7 +51,7 @@ func (r *ranges) Set(text string) error {
 		}
 		lo, err1 := strconv.Atoi(first)
 		hi, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || lo < 1 || hi < lo || hi > mostRanks {
+		if err1 != nil || err2 != nil || lo < 1 || hi < lo || hi > maxRanks {
 			return fmt.Errorf("want numbers of ranks, as in 8, 1..64 or 2,4,10..20")
 		}
 		for p := lo; p <= hi; p++ {
@@ -62,7 +63,7 @@ func (r *ranges) Set(text string) error {
 	return nil
 }
 
-// size is the value of a flag that is a number of bytes, as in 8, 64K or 4M.
+// size is the value of a flag: a number of bytes, as in 8, 64K or 4M.
 type size int
 
 func (s *size) String() string { return strconv.Itoa(int(*s)) }
@@ -77,26 +78,26 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// choice is the value of a flag that is one of a few words.
+// choice is the value of a flag: one of a few words.
 type choice struct {
-	value string
-	among []string
+	value      string
+	candidates []string
 }
 
 func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.among, "|") }
+func (c *choice) Type() string   { return strings.Join(c.candidates, "|") }
 
 func (c *choice) Set(text string) error {
-	if !slices.Contains(c.among, text) {
-		return fmt.Errorf("want one of %s", strings.Join(c.among, ", "))
+	if !slices.Contains(c.candidates, text) {
+		return fmt.Errorf("want one of %s", strings.Join(c.candidates, ", "))
 	}
 	c.value = text
 	return nil
 }
 
-// addFormat adds the flag --format, of which the first choice is the default.
-func addFormat(cmd *cobra.Command, among ...string) *choice {
-	format := &choice{among[0], among}
+// addFormat adds the flag --format. Its default is the first format.
+func addFormat(cmd *cobra.Command, formats ...string) *choice {
+	format := &choice{formats[0], formats}
 	cmd.Flags().Var(format, "format", "how to print the answer")
 	return format
 }

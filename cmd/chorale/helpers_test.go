@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,29 +19,39 @@ import (
 
 // The programs that the scripts run as ranks.
 
-// talk LINES LENGTH prints lines of a letter that only this rank uses, half of
-// them on standard error, as fast as it can.
-func talk() {
+// progress is chorale, with progress shown on a standard error that is no terminal.
+func progress() {
+	terminal = func(f *os.File) io.Writer { return f }
+	main()
+}
+
+// printLines LINES LENGTH prints lines of a letter that only this rank uses, half of
+// them on standard error, without a pause. Then it appends its process number to the
+// file that PIDS names, if any.
+func printLines() {
 	lines, _ := strconv.Atoi(os.Args[1])
 	length, _ := strconv.Atoi(os.Args[2])
-	line := []byte(letters(os.Getenv("CHORALE_RANK"), length) + "\n")
+	line := []byte(rankLine(os.Getenv("CHORALE_RANK"), length) + "\n")
 	for i := range lines {
 		to := os.Stdout
 		if i%2 == 1 {
 			to = os.Stderr
 		}
-		to.Write(line[:length/2]) // so that the launcher gets it in two
+		to.Write(line[:length/2]) // in two writes, which the launcher must join
 		to.Write(line[length/2:])
+	}
+	if pids := os.Getenv("PIDS"); pids != "" {
+		appendPID(pids)
 	}
 }
 
-func letters(rank string, length int) string {
+func rankLine(rank string, length int) string {
 	r, _ := strconv.Atoi(rank)
 	return strings.Repeat(string(rune('a'+r)), length)
 }
 
-// untorn RANKS LINES LENGTH reads what so many ranks that talk have printed.
-func untorn() {
+// checkLines RANKS LINES LENGTH checks the output of ranks that ran printLines.
+func checkLines() {
 	ranks, _ := strconv.Atoi(os.Args[1])
 	lines, _ := strconv.Atoi(os.Args[2])
 	length, _ := strconv.Atoi(os.Args[3])
@@ -52,7 +63,7 @@ func untorn() {
 	}
 	for rank := range ranks {
 		r := strconv.Itoa(rank)
-		line := "[" + r + "] " + letters(r, length)
+		line := "[" + r + "] " + rankLine(r, length)
 		if seen[line] != lines {
 			fmt.Printf("rank %d: %d lines, want %d\n", rank, seen[line], lines)
 			os.Exit(1)
@@ -65,20 +76,25 @@ func untorn() {
 	}
 }
 
-// stall notes its process in a file and waits for ever. It makes a build that
-// takes long: the go command runs it in the place of its compiler.
+// stall appends its process number to a file and blocks for ever. The go command runs
+// it instead of the compiler, so that a build takes for ever.
 func stall() {
-	f, err := os.OpenFile(filepath.Join(os.Getenv("WORK"), "stalled"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	appendPID(filepath.Join(os.Getenv("WORK"), "stalled"))
+	select {}
+}
+
+// appendPID appends this process's number to a file.
+func appendPID(file string) {
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Fprintln(f, os.Getpid())
-	select {}
 }
 
-// sums ROUNDS [RANK END] adds up ones again and again. In the middle, the rank
-// ends: killed, or with an error.
+// sums ROUNDS [RANK END] adds up ones ROUNDS times. In the middle, the rank ends:
+// killed, or with an error.
 func sums() {
 	rounds, _ := strconv.Atoi(os.Args[1])
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
@@ -101,10 +117,11 @@ func sums() {
 	})
 }
 
+// eventually polls a condition, and fails if it does not hold within 20 s.
 func eventually(ts *testscript.TestScript, what string, holds func() bool) {
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			ts.Fatalf("it does not come about that %s", what)
+			ts.Fatalf("after 20 s, it is not so that %s", what)
 		}
 	}
 }

@@ -51,7 +51,7 @@ With --format json:
 	return cmd
 }
 
-// listing is the JSON form of what list prints.
+// listing is the JSON form of list's output.
 type listing struct {
 	Algorithms []listedAlgorithm `json:"algorithms"`
 }
@@ -94,14 +94,14 @@ func restrictions(a algo.Algorithm) []string {
 	return strings.Split(a.Restrictions.String(), ", ")
 }
 
-// listAll prints a line for each algorithm, and more where its cost needs them.
+// listAll prints a line for each algorithm, and more lines for a longer cost.
 func listAll(w io.Writer, algorithms []algo.Algorithm) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tPARAMETERS\tRESTRICTIONS\tCOST")
 	for _, a := range algorithms {
 		var params []string
 		for _, p := range a.Params {
-			params = append(params, p.Key+"="+standard(p))
+			params = append(params, p.Key+"="+defaultOf(p))
 		}
 		cost := strings.Split(a.Formula, "; ")
 		fmt.Fprintf(t, "%v\t%s\t%s\t%v\t%s\n", a.Collective, a.Name, strings.Join(params, " "), a.Restrictions, cost[0])
@@ -112,7 +112,7 @@ func listAll(w io.Writer, algorithms []algo.Algorithm) error {
 	return t.Flush()
 }
 
-// listOne prints all that the catalogue says of a collective's algorithms.
+// listOne prints the full catalog entries of a collective's algorithms.
 func listOne(w io.Writer, algorithms []algo.Algorithm) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, a := range algorithms {
@@ -121,14 +121,14 @@ func listOne(w io.Writer, algorithms []algo.Algorithm) error {
 			fmt.Fprintf(t, "  only for\t%s\n", r)
 		}
 		for _, p := range a.Params {
-			fmt.Fprintf(t, "  %s=%s\t%s: %s\n", p.Key, standard(p), p.Values, p.Doc)
+			fmt.Fprintf(t, "  %s=%s\t%s: %s\n", p.Key, defaultOf(p), p.Values, p.Doc)
 		}
 	}
 	return t.Flush()
 }
 
-// standard is a parameter's default, if that does not depend on the call.
-func standard(p algo.Param) string {
+// defaultOf returns a parameter's default, or … if that depends on the call.
+func defaultOf(p algo.Param) string {
 	if p.Default == "" {
 		return "…"
 	}

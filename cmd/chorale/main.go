@@ -1,5 +1,3 @@
-// Command chorale runs programs of many ranks, and shows and checks the
-// schedules that their collectives follow. See chorale help.
 package main
 
 import (
@@ -16,19 +14,18 @@ import (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run carries out one call of the command and returns its exit status: 0 done,
-// 1 the work failed, 2 the call was wrong. A job that is run has a status of
-// its own.
+// run executes a command line and returns its exit status: 0 for success, 1 if the
+// work failed, 2 if the call was wrong, and a job's own status for chorale run.
 func run(args []string) int {
 	root := newRoot()
-	began := false // until then, an error is one of the call
+	began := false // before that, an error is one of the call
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	root.SetArgs(args)
 	verb, err := root.ExecuteC()
 	if err == nil {
 		return 0
 	}
-	if !errors.Is(err, syscall.EPIPE) { // whoever has closed the pipe knows
+	if !errors.Is(err, syscall.EPIPE) { // the reader that closed the pipe needs no message
 		fmt.Fprintf(os.Stderr, "%s: %v\n", verb.CommandPath(), err)
 	}
 	var call callError
@@ -38,7 +35,7 @@ func run(args []string) int {
 	return launch.Status(err)
 }
 
-// A callError says that the command was called wrongly.
+// A callError says that the call was wrong: exit status 2.
 type callError struct{ error }
 
 func callErrorf(format string, args ...any) error {
@@ -68,7 +65,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// verbs returns the names of the commands that a user may want.
+// verbs returns the names of the verbs that are not hidden.
 func verbs(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {

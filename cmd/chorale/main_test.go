@@ -17,15 +17,17 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"chorale": main,
-		"talk":    talk,
-		"untorn":  untorn,
-		"stall":   stall,
-		"sums":    sums,
+		"chorale":          main,
+		"chorale-progress": progress,
+		"printlines":       printLines,
+		"checklines":       checkLines,
+		"waitfull":         waitFull,
+		"stall":            stall,
+		"sums":             sums,
 	})
 }
 
-// Each file in testdata shows one behaviour of the command, as a user meets it.
+// Each file in testdata shows one behavior of the command, as a user sees it.
 func TestCommand(t *testing.T) {
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
@@ -65,17 +67,18 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	expect(ts, args[0], ts.Exec(args[1], args[2:]...))
 }
 
-// during FILE LINES SIGNALS N COMMAND… runs a command, waits until FILE has so
-// many lines, and sends it the signals, which are separated by commas. A +
-// before a signal stands for a pause, so that it is not taken for the one
-// before. The command must exit with status N, or be killed if N is "killed".
+// during FILE LINES:SIGNAL,… N COMMAND… runs a command, and sends it each signal when
+// FILE has that many lines or more. A line ends with a newline, or with the carriage
+// return of a line of progress. A + before a signal adds a pause, after which the
+// launcher does not take the signal for a repetition of the one before. The command
+// must exit with status N, or be killed if N is "killed".
 func during(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 5 {
-		ts.Fatalf("usage: during FILE LINES SIGNALS N COMMAND…")
+	if neg || len(args) < 4 {
+		ts.Fatalf("usage: during FILE LINES:SIGNAL,… N COMMAND…")
 	}
-	path, err := exec.LookPath(args[4])
+	path, err := exec.LookPath(args[3])
 	ts.Check(err)
-	cmd := exec.Command(path, args[5:]...)
+	cmd := exec.Command(path, args[4:]...)
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
 	for _, name := range []string{"WORK", "TMPDIR", "HOME", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GORACE"} {
@@ -83,21 +86,22 @@ func during(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"))
 	ts.Check(cmd.Start())
-	eventually(ts, args[0]+" has "+args[1]+" lines", func() bool {
-		text, _ := os.ReadFile(ts.MkAbs(args[0]))
-		return strings.Count(string(text), "\n") == atoi(ts, args[1])
-	})
-	for sig := range strings.SplitSeq(args[2], ",") {
-		name, pause := strings.CutPrefix(sig, "+")
+	for event := range strings.SplitSeq(args[1], ",") {
+		lines, name, _ := strings.Cut(event, ":")
+		eventually(ts, args[0]+" has "+lines+" lines", func() bool {
+			text, _ := os.ReadFile(ts.MkAbs(args[0]))
+			return strings.Count(string(text), "\n")+strings.Count(string(text), "\r") >= atoi(ts, lines)
+		})
+		name, pause := strings.CutPrefix(name, "+")
 		if pause {
 			time.Sleep(200 * time.Millisecond)
 		}
 		ts.Check(cmd.Process.Signal(signals[name]))
 	}
-	expect(ts, args[3], cmd.Wait())
+	expect(ts, args[2], cmd.Wait())
 }
 
-// gone FILE waits until none of the processes that FILE lists is alive.
+// gone FILE waits until no process that FILE lists is alive.
 func gone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: gone FILE")

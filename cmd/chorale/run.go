@@ -24,21 +24,22 @@ func newRun() *cobra.Command {
 
 PROGRAM is an executable, or the directory of a Go package, which is built
 first. A directory is written with a path separator (./examples/globalsum), or
-as . or .. alone. What follows PROGRAM is the program's own.
+as . or .. alone. Arguments after PROGRAM are passed to the program.
 
-Each line that a rank prints comes with the rank before it. Standard input goes
-to rank 0. Interrupt, terminate, quit, hang-up and the two user signals are
-passed on to all ranks and to what they have started. After an interrupt or a
-termination, the ranks have a grace period; a second one ends them at once.
+Each line of a rank's output is preceded by the rank. Standard input goes to
+rank 0. Interrupt, terminate, quit, hang-up and the two user signals are
+forwarded to all ranks and to the processes that they have started. After an
+interrupt or a termination, the ranks have a grace period; a second one ends
+them at once.
 
-Ranks exchange messages through memory that they share (shm), over TCP (tcp), or
-as goroutines of one process (inproc). Auto takes shared memory between ranks of
-one host where there can be any, and TCP otherwise; -v says how much memory that
-is, or why there is none. Ranks with different values of CHORALE_HOST in their
-environment count as being on different hosts.
+Ranks exchange messages through shared memory (shm), over TCP (tcp), or as
+goroutines of one process (inproc). Auto uses shared memory between ranks of one
+host if the system can share memory, and TCP otherwise; -v prints the size of
+the memory, or the reason why there is none. Ranks with different values of
+CHORALE_HOST in their environment count as being on different hosts.
 
-When a rank fails, the others are ended, and the exit status is that of the
-rank that failed first: 128 and the signal's number if a signal killed it.`,
+When a rank fails, the others are ended. The exit status is that of the rank that
+failed first: 128 and the signal's number if a signal killed it.`,
 		Example: `  chorale run -n 7 ./examples/globalsum
   chorale run -n 4 --transport inproc ./examples/globalsum
   chorale run -n 2 hostname`,
@@ -73,13 +74,13 @@ rank that failed first: 128 and the signal's number if a signal killed it.`,
 	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
 	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
-	flags.BoolVar(&noLabels, "no-labels", false, "print no ranks before the lines")
-	flags.DurationVar(&cfg.Grace, "grace", 0, "from asking the ranks to end to killing them (default 5s)")
-	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "say what is started and what has ended")
+	flags.BoolVar(&noLabels, "no-labels", false, "print lines without the rank")
+	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
+	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd
 }
 
-// newGuard is the guard process that launch.Run starts.
+// newGuard is the verb of the guard process that launch.Run starts.
 func newGuard() *cobra.Command {
 	return &cobra.Command{
 		Use:    "guard",

@@ -8,8 +8,9 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// collectiveOrFile tells the argument of show or check: the name of a
-// collective, or a file that holds a schedule.
+// collectiveOrFile resolves the argument of show, check or sim: the name of a
+// collective, or a file with a schedule. Its errors are ready to be returned by a
+// verb.
 func collectiveOrFile(arg string) (c sched.Collective, s *sched.Schedule, err error) {
 	c, unknown := sched.ParseCollective(arg)
 	if unknown == nil {
@@ -29,7 +30,8 @@ func collectiveOrFile(arg string) (c sched.Collective, s *sched.Schedule, err er
 	return 0, s, nil
 }
 
-// noneOf refuses flags that mean nothing for a schedule from a file.
+// noneOf returns an error if one of the flags is set, which have no meaning for a
+// schedule from a file.
 func noneOf(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

@@ -14,28 +14,28 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A selection says which schedules to check.
+// A selection describes the schedules to check.
 type selection struct {
 	collectives []sched.Collective
 	algorithm   string // "" for all
 	ranks       ranges
-	rooted      bool // whether root is wanted, and no other
+	rooted      bool // check root alone
 	root        int
 	bytes       int
 }
 
-// schedules returns them. It is an error if there is none, or if the one that
-// is named does not exist.
+// schedules returns the schedules. It is an error if there is none, or if the
+// algorithm that is named does not take the one number of ranks that is named.
 func (s *selection) schedules() (all []*sched.Schedule, err error) {
 	var refused error
 	for _, p := range s.ranks.values {
 		for _, c := range s.collectives {
 			for _, spec := range s.specs(c, p) {
 				for _, root := range s.roots(c, p) {
-					made, err := algo.New(c, spec, p, root, cmp.Or(whole(c, p, s.bytes), algo.VariantBytes))
+					schedule, err := algo.New(c, spec, p, root, cmp.Or(whole(c, p, s.bytes), algo.VariantBytes))
 					switch {
 					case err == nil:
-						all = append(all, made)
+						all = append(all, schedule)
 					case refused == nil:
 						refused = err
 					}
@@ -52,8 +52,8 @@ func (s *selection) schedules() (all []*sched.Schedule, err error) {
 	return all, nil
 }
 
-// specs returns the algorithms of a collective to try with p ranks: the one
-// that is named; or else all that take p, with several values of each parameter.
+// specs returns the algorithms of a collective to check with p ranks: the one that is
+// named, or all that take p, with several values of each parameter.
 func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 	name, _, _ := strings.Cut(s.algorithm, ",")
 	if s.algorithm != "" {
@@ -71,10 +71,10 @@ func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 	return specs
 }
 
-// allRoots is up to how many ranks every root is tried.
+// allRoots is the largest number of ranks for which every root is checked.
 const allRoots = 64
 
-// roots returns the roots to try, which for a shift are distances.
+// roots returns the roots to check. The root of a shift is its distance.
 func (s *selection) roots(c sched.Collective, p int) []int {
 	rooted := c.Rooted() || c == sched.Shift
 	switch {
@@ -92,9 +92,9 @@ func (s *selection) roots(c sched.Collective, p int) []int {
 	return roots
 }
 
-// checkAll checks schedules on all cores, and says on progress, if there is
-// such a thing, how far it has come. What fails is in the order of the list.
-func checkAll(list []*sched.Schedule, progress io.Writer) verdict {
+// checkAll checks schedules on all cores, and shows its progress unless that is nil.
+// The failures are in the order of the list.
+func checkAll(list []*sched.Schedule, progress io.Writer) checkReport {
 	var (
 		next    atomic.Int64
 		faults  = make([]error, len(list))
@@ -102,7 +102,7 @@ func checkAll(list []*sched.Schedule, progress io.Writer) verdict {
 	)
 	for range min(runtime.GOMAXPROCS(0), len(list)) {
 		workers.Go(func() {
-			// The last ones take longest.
+			// The last schedules take longest, so they come first.
 			for i := len(list) - int(next.Add(1)); i >= 0; i = len(list) - int(next.Add(1)) {
 				faults[i] = list[i].Check()
 			}
@@ -113,16 +113,16 @@ func checkAll(list []*sched.Schedule, progress io.Writer) verdict {
 		defer stop()
 	}
 	workers.Wait()
-	v := verdict{Checked: len(list), Failed: []failure{}}
+	r := checkReport{Checked: len(list), Failed: []failure{}}
 	for i, err := range faults {
 		if s := list[i]; err != nil {
-			v.Failed = append(v.Failed, failure{s.Collective.String(), s.Algorithm, s.P, s.Root, err.Error()})
+			r.Failed = append(r.Failed, failure{s.Collective.String(), s.Algorithm, s.P, s.Root, err.Error()})
 		}
 	}
-	return v
+	return r
 }
 
-// follow shows how many of the schedules have been checked, until stop.
+// follow shows the number of schedules that have been checked, until stop.
 func follow(w io.Writer, done *atomic.Int64, all int) (stop func()) {
 	var writer sync.WaitGroup
 	over := make(chan struct{})

@@ -26,13 +26,13 @@ func newShow() *cobra.Command {
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
 		Long: `Show the schedule of a collective among P ranks, or one that a file holds. If no
-algorithm is named, it is the one that a call of so many bytes would take, on
-this machine if --transport is inproc or shm.
+algorithm is named, it is the one that a call of that size would select, on this
+machine if --transport is inproc or shm.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
-0↔1 is one each way. The second says what moves and where it lands. A range of
-blocks is half open; left means that incoming ⊕ held is left there, right held ⊕
-incoming. Copies are a rank's own, and come before its messages.
+0↔1 is one each way. The second shows the blocks that move and where they land. A range of
+blocks is half open; left means that incoming ⊕ held is stored, right held ⊕
+incoming. A copy is within a rank, and comes before the rank's messages.
 
 The text is a schedule's canonical form, which a file may hold, and the JSON is
 complete as well: a program that knows nothing of chorale can replay it.
@@ -50,10 +50,10 @@ With --format json:
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarP(&p, "ranks", "n", "the number of ranks")
-	flags.StringVar(&algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list (default: the one that a call would take)")
+	flags.StringVar(&algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list (default: the one that a call would select)")
 	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
-	flags.Var(&transport, "transport", "what the choice of the algorithm is for")
+	flags.Var(&transport, "transport", "the transport for which the algorithm is selected")
 	format := addFormat(cmd, "table", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, s, err := collectiveOrFile(args[0])
@@ -92,8 +92,7 @@ With --format json:
 	return cmd
 }
 
-// whole returns the size of the whole vector, of which each rank may have a
-// part.
+// whole returns the size of the whole vector, given the size of a rank's message.
 func whole(c sched.Collective, p, bytes int) int {
 	if s := (sched.Schedule{Collective: c}); s.Parted() {
 		return p * bytes
@@ -101,7 +100,7 @@ func whole(c sched.Collective, p, bytes int) int {
 	return bytes
 }
 
-// show prints a schedule, and why it was chosen if nobody asked for it by name.
+// show prints a schedule, and the reason for its selection if it was not named.
 func show(w io.Writer, s *sched.Schedule, why, format string) error {
 	switch format {
 	case "text":
@@ -122,10 +121,10 @@ func show(w io.Writer, s *sched.Schedule, why, format string) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	return showDeeds(w, t)
+	return showTransfers(w, t)
 }
 
-// title says in a line what a schedule is and what it adds up to.
+// title summarizes a schedule in a line.
 func title(s *sched.Schedule, t *sched.Timeline) string {
 	words := []string{fmt.Sprintf("%v %s: %s", s.Collective, s.Algorithm, plural(s.P, "rank"))}
 	if s.Collective.Rooted() {

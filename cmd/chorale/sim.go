@@ -13,31 +13,30 @@ func newSim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim OP -n P | sim FILE",
 		Short: "Simulate a schedule on a network",
-		Long: `Simulate a schedule on a network: when every message starts and ends, what waits
-for what, which links are congested, and how the time compares with the formula
-and with what no algorithm goes below.
+		Long: `Simulate a schedule on a network: when every message starts and ends, what it waits
+for, which links are congested, and how the time compares with the formula and with
+the lower bound for any algorithm.
 
 ` + simulationHelp + `
 
-A rank begins a step when its own step before is done. A message of m words over
-h links takes ts + h·th + m·tw; by store and forward, ts + h·(th + m·tw). It
-starts when both its ends have come to it and all its links are free in its
+A rank begins a step when its own previous step is done. A message of m words over
+h links takes ts + h·th + m·tw; with store and forward, ts + h·(th + m·tw). It
+starts when both its ends have reached it and all its links are free in its
 direction. Combining m words takes m·top. Times are in the unit of ts, tw, th and
-top, whatever that is; the tables call it model units. docs/simulator.md explains
-each table.
+top; the tables call it model units. docs/simulator.md explains each table.
 
-Steps are counted from 1. A link such as 1→2 is one direction. Its load is how
-many messages of one step cross it; it is congested if that is more than one.
-Tables of more than 32 lines are abridged, and above 1024 ranks links are left
-out, and from the JSON ranks too, unless --all is given.
+Steps are counted from 1. A link such as 1→2 is one direction. Its load is the
+number of messages of one step that cross it; it is congested if that is more than
+one. Tables of more than 32 lines are abridged, and above 1024 ranks links are
+omitted, and from the JSON ranks too, unless --all is given.
 
-With --format trace, it is a timeline for https://ui.perfetto.dev or another
-viewer of Chrome's Trace Event Format: a track per rank and per link, and an
-arrow for each message.
+--format trace writes a timeline for https://ui.perfetto.dev or another viewer of
+Chrome's Trace Event Format: a track per rank and per link, and an arrow for each
+message.
 
-With --format json; what is unknown is null: the formula of a file, the bisection
-width of a graph from a file, a ratio to 0, why an algorithm was chosen that was
-asked for by name:
+With --format json, an unknown value is null: the formula of a file, the bisection
+width of a graph from a file, a ratio to 0, the reason for an algorithm that was
+named:
 {"collective":…,"algorithm":…,"chosen":…,"p":…,"root":…,"topology":…,"network":{
 "processors":…,"switches":…,"links":…,"diameter":…,"bisection":…,"ports":…},
 "placement":…,"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,
@@ -63,7 +62,7 @@ asked for by name:
 		Args: cobra.ExactArgs(1),
 	}
 	s := addSimulation(cmd)
-	all := cmd.Flags().Bool("all", false, "leave nothing out")
+	all := cmd.Flags().Bool("all", false, "abridge nothing")
 	format := addFormat(cmd, "table", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e, err := s.scenario(cmd, args[0])
@@ -80,10 +79,10 @@ asked for by name:
 	return cmd
 }
 
-// detailedRanks is up to how many ranks a report knows every link.
+// detailedRanks is the largest number of ranks for which a report has every link.
 const detailedRanks = 1024
 
-// reportSim prints what a simulation found.
+// reportSim prints the result of a simulation.
 func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool) error {
 	switch format {
 	case "json":

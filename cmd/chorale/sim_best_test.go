@@ -9,8 +9,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Where the pieces are not equal, the time is between that of pieces all as short
-// as the shortest and all as long as the longest.
+// If the pieces of a vector differ, the time lies between those of pieces that are all
+// as short as the shortest and all as long as the longest.
 //
 // SPEC I5 V4
 func TestTheBestsSimulatedTimeIsItsPrice(t *testing.T) {
@@ -26,7 +26,7 @@ func TestTheBestsSimulatedTimeIsItsPrice(t *testing.T) {
 					case sched.Shift:
 						args += fmt.Sprint(" --root ", p/2)
 					}
-					e, err := asked(strings.Fields(args)...)
+					e, err := parseScenario(strings.Fields(args)...)
 					if err != nil {
 						t.Fatalf("%s: %v", args, err)
 					}
@@ -64,7 +64,7 @@ func withinRounding(t *testing.T, what string, e *scenario) {
 		least = 0 // the price is for one port
 	}
 	if strings.HasPrefix(s.Algorithm, "recursive-multiplying") {
-		most *= 1.5 // a pair is late for its first meeting
+		most *= 1.5 // a pair is late for its first exchange
 	}
 	r, err := e.simulate(false)
 	if err != nil {

@@ -9,52 +9,53 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// A yardstick is something to compare a simulated time with.
-type yardstick struct {
+// A reference is a time with which a simulated time is compared.
+type reference struct {
 	time  float64
-	ratio float64 // the simulated time by this one; NaN if this is 0
+	ratio float64 // the simulated time over this one; NaN if this is 0
 }
 
-func (e *scenario) against(r *sim.Result, cost model.Cost) yardstick {
-	y := yardstick{e.config.Model.Time(cost), math.NaN()}
-	if y.time > 0 {
-		y.ratio = r.Time / y.time
+// compare compares the simulated time with the time of a cost.
+func (e *scenario) compare(r *sim.Result, cost model.Cost) reference {
+	ref := reference{e.config.Model.Time(cost), math.NaN()}
+	if ref.time > 0 {
+		ref.ratio = r.Time / ref.time
 	}
-	return y
+	return ref
 }
 
-// bounds is what no algorithm goes below on one port: start-ups, words and
-// combining alone, and one after another.
-type bounds struct{ startups, words, combines, sum yardstick }
+// bounds are the lower bounds for any algorithm on one port: of start-ups, words and
+// combining alone, and of their sum.
+type bounds struct{ startups, words, combines, sum reference }
 
 func (e *scenario) bounds(r *sim.Result) bounds {
 	b := e.bound
 	return bounds{
-		startups: e.against(r, model.Cost{Startups: b.Startups}),
-		words:    e.against(r, model.Cost{Words: b.Words}),
-		combines: e.against(r, model.Cost{Combines: b.Combines}),
-		sum:      e.against(r, b),
+		startups: e.compare(r, model.Cost{Startups: b.Startups}),
+		words:    e.compare(r, model.Cost{Words: b.Words}),
+		combines: e.compare(r, model.Cost{Combines: b.Combines}),
+		sum:      e.compare(r, b),
 	}
 }
 
-// exact is how near to 1 a ratio must be to need no explanation.
+// exact is the largest difference from 1 of a ratio that needs no explanation.
 const exact = 1e-9
 
-// differs says why the simulated time is not the formula's, as far as that
-// follows from what was asked. It is empty if they agree.
+// differs returns the reasons for a difference between the simulated time and the
+// formula's, as far as they follow from the scenario. It is empty if they agree.
 func (e *scenario) differs(r *sim.Result) []string {
 	reasons := []string{}
 	if e.formula == nil {
 		return reasons
 	}
-	y := e.against(r, e.formula.cost)
-	if math.Abs(y.ratio-1) <= exact || y.time == r.Time {
+	f := e.compare(r, e.formula.cost)
+	if math.Abs(f.ratio-1) <= exact || f.time == r.Time {
 		return reasons
 	}
 	c := e.config
 	for _, reason := range []struct {
 		holds bool
-		words string
+		text  string
 	}{
 		{e.formula.allPort && !c.AllPort, "the formula is for --ports all"},
 		{!e.formula.allPort && c.AllPort, "the formula is for one port"},
@@ -67,10 +68,10 @@ func (e *scenario) differs(r *sim.Result) []string {
 		{strings.ContainsAny(e.formula.text, "≤≈"), "the formula is approximate"},
 	} {
 		if reason.holds {
-			reasons = append(reasons, reason.words)
+			reasons = append(reasons, reason.text)
 		}
 	}
-	if len(reasons) == 0 && r.MaxLinkLoad > 1 { // it has changed the order of things
+	if len(reasons) == 0 && r.MaxLinkLoad > 1 { // congestion has changed the order of messages
 		reasons = append(reasons, noCongestion)
 	}
 	return reasons
@@ -78,13 +79,12 @@ func (e *scenario) differs(r *sim.Result) []string {
 
 const noCongestion = "the formula expects no congestion"
 
-// waitsForLink reports whether a message that decides the time waits for a
-// link.
+// waitsForLink reports whether a message on the critical path waits for a link.
 func waitsForLink(r *sim.Result) bool {
 	return slices.ContainsFunc(r.Path, func(l sim.Leg) bool { return strings.HasPrefix(l.For, "link ") })
 }
 
-// uneven reports whether some vector is cut into pieces that differ.
+// uneven reports whether a vector is cut into pieces of different lengths.
 func (e *scenario) uneven() bool {
 	for _, p := range e.parts {
 		if fitting(p.Schedule, p.Words) != p.Words {

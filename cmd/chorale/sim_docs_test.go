@@ -11,10 +11,9 @@ import (
 
 const simulatorPage = "../../docs/simulator.md"
 
-// Commands in the page stand after a $ in blocks of the kind console, with what
-// they print below. A block whose kind is followed by a name is a file of that
-// name.
-func TestThePageOnTheSimulatorShowsWhatTheCommandsPrint(t *testing.T) {
+// In the page's console blocks, a command stands after a $, with its output below. A
+// block whose kind is followed by a name is a file of that name.
+func TestThePageOnTheSimulatorShowsTheOutputOfItsCommands(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the page's commands are for a POSIX shell")
 	}
@@ -51,7 +50,7 @@ func TestThePageOnTheSimulatorShowsWhatTheCommandsPrint(t *testing.T) {
 	}
 }
 
-// transcript runs the commands of a block and returns it as it should be.
+// transcript runs the commands of a block and returns it with their output.
 func transcript(t *testing.T, dir, block string) string {
 	var fresh strings.Builder
 	for line := range strings.Lines(block) {

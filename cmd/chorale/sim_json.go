@@ -7,40 +7,65 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A simulated is the JSON form of what sim prints.
+// A simulated is the JSON form of sim's output. The object is flat.
 type simulated struct {
-	Collective      string         `json:"collective"`
-	Algorithm       string         `json:"algorithm"`
-	Chosen          *string        `json:"chosen"`
-	P               int            `json:"p"`
-	Root            int            `json:"root"`
-	Topology        string         `json:"topology"`
-	Network         simNetwork     `json:"network"`
-	Placement       string         `json:"placement"`
-	Model           simModel       `json:"model"`
-	Ports           string         `json:"ports"`
-	Switching       string         `json:"switching"`
-	Congestion      string         `json:"congestion"`
-	MemoryBandwidth float64        `json:"memoryBandwidth"`
-	Sync            bool           `json:"sync"`
-	M               int            `json:"m"`
-	Steps           int            `json:"steps"`
-	Messages        int            `json:"messages"`
-	Words           int            `json:"words"`
-	Time            float64        `json:"time"`
-	Formula         *float64       `json:"formula"`
-	FormulaText     *string        `json:"formulaText"`
-	Ratio           *float64       `json:"ratio"`
-	Differs         []string       `json:"differs"`
-	LowerBound      float64        `json:"lowerBound"`
-	LowerBoundRatio *float64       `json:"lowerBoundRatio"`
-	Bounds          simBounds      `json:"bounds"`
-	MaxLinkLoad     int            `json:"maxLinkLoad"`
-	Congested       []simCongested `json:"congested"`
-	PerStep         []simStep      `json:"perStep"`
-	PerRank         []simRank      `json:"perRank,omitempty"`
-	Path            []simLeg       `json:"path"`
-	Links           []simLink      `json:"links,omitempty"`
+	simCall
+	simConfig
+	simTotals
+	simComparison
+	simLoads
+}
+
+// simCall is the call that was simulated.
+type simCall struct {
+	Collective string  `json:"collective"`
+	Algorithm  string  `json:"algorithm"`
+	Chosen     *string `json:"chosen"`
+	P          int     `json:"p"`
+	Root       int     `json:"root"`
+}
+
+// simConfig is the network and its rules.
+type simConfig struct {
+	Topology        string     `json:"topology"`
+	Network         simNetwork `json:"network"`
+	Placement       string     `json:"placement"`
+	Model           simModel   `json:"model"`
+	Ports           string     `json:"ports"`
+	Switching       string     `json:"switching"`
+	Congestion      string     `json:"congestion"`
+	MemoryBandwidth float64    `json:"memoryBandwidth"`
+	Sync            bool       `json:"sync"`
+	M               int        `json:"m"`
+}
+
+// simTotals is the result as a whole.
+type simTotals struct {
+	Steps    int     `json:"steps"`
+	Messages int     `json:"messages"`
+	Words    int     `json:"words"`
+	Time     float64 `json:"time"`
+}
+
+// simComparison relates the time to the formula and to the lower bounds.
+type simComparison struct {
+	Formula         *float64  `json:"formula"`
+	FormulaText     *string   `json:"formulaText"`
+	Ratio           *float64  `json:"ratio"`
+	Differs         []string  `json:"differs"`
+	LowerBound      float64   `json:"lowerBound"`
+	LowerBoundRatio *float64  `json:"lowerBoundRatio"`
+	Bounds          simBounds `json:"bounds"`
+}
+
+// simLoads is the result by link, step and rank.
+type simLoads struct {
+	MaxLinkLoad int            `json:"maxLinkLoad"`
+	Congested   []simCongested `json:"congested"`
+	PerStep     []simStep      `json:"perStep"`
+	PerRank     []simRank      `json:"perRank,omitempty"`
+	Path        []simLeg       `json:"path"`
+	Links       []simLink      `json:"links,omitempty"`
 }
 
 type simNetwork struct {
@@ -125,29 +150,45 @@ type simLink struct {
 	Busy     float64 `json:"busy"`
 }
 
-// newSimulated returns the JSON form of a result; with ranks, if it is
-// detailed.
+// newSimulated returns the JSON form of a result; with ranks, if it is detailed.
 func newSimulated(e *scenario, r *sim.Result, detailed bool) simulated {
-	c := e.config
-	b := e.bounds(r)
 	s := simulated{
-		Collective: e.collective, Algorithm: e.algorithm, P: e.p, Root: e.root,
-		Topology: c.Topology.String(), Network: newSimNetwork(c.Topology), Placement: e.placement,
-		Model: simModel(c.Model), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
-		MemoryBandwidth: c.MemoryBandwidth, Sync: c.Sync, M: e.m,
-		Steps: r.Steps, Messages: r.Messages, Words: r.Words, Time: r.Time,
-		Differs: e.differs(r), LowerBound: b.sum.time, LowerBoundRatio: number(b.sum.ratio),
-		Bounds:      simBounds{b.startups.json(), b.words.json(), b.combines.json()},
-		MaxLinkLoad: r.MaxLinkLoad,
-		Congested:   []simCongested{}, PerStep: []simStep{}, Path: []simLeg{},
-	}
-	if e.formula != nil {
-		y := e.against(r, e.formula.cost)
-		s.Formula, s.FormulaText, s.Ratio = number(y.time), &e.formula.text, number(y.ratio)
+		simCall:       simCall{Collective: e.collective, Algorithm: e.algorithm, P: e.p, Root: e.root},
+		simConfig:     newSimConfig(e),
+		simTotals:     simTotals{Steps: r.Steps, Messages: r.Messages, Words: r.Words, Time: r.Time},
+		simComparison: newSimComparison(e, r),
+		simLoads:      newSimLoads(r, detailed),
 	}
 	if e.chosen != "" {
 		s.Chosen = &e.chosen
 	}
+	return s
+}
+
+func newSimConfig(e *scenario) simConfig {
+	c := e.config
+	return simConfig{
+		Topology: c.Topology.String(), Network: newSimNetwork(c.Topology), Placement: e.placement,
+		Model: simModel(c.Model), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
+		MemoryBandwidth: c.MemoryBandwidth, Sync: c.Sync, M: e.m,
+	}
+}
+
+func newSimComparison(e *scenario, r *sim.Result) simComparison {
+	b := e.bounds(r)
+	s := simComparison{
+		Differs: e.differs(r), LowerBound: b.sum.time, LowerBoundRatio: number(b.sum.ratio),
+		Bounds: simBounds{b.startups.json(), b.words.json(), b.combines.json()},
+	}
+	if e.formula != nil {
+		f := e.compare(r, e.formula.cost)
+		s.Formula, s.FormulaText, s.Ratio = number(f.time), &e.formula.text, number(f.ratio)
+	}
+	return s
+}
+
+func newSimLoads(r *sim.Result, detailed bool) simLoads {
+	s := simLoads{MaxLinkLoad: r.MaxLinkLoad, Congested: []simCongested{}, PerStep: []simStep{}, Path: []simLeg{}}
 	for i, step := range r.PerStep {
 		s.PerStep = append(s.PerStep, simStep{step.Messages, step.Words, step.Start, step.End, step.LinksInUse, step.MaxLinkLoad})
 		for _, l := range step.Congested {
@@ -168,9 +209,9 @@ func newSimulated(e *scenario, r *sim.Result, detailed bool) simulated {
 	return s
 }
 
-func (y yardstick) json() simBound { return simBound{y.time, number(y.ratio)} }
+func (r reference) json() simBound { return simBound{r.time, number(r.ratio)} }
 
-// number returns nil where there is none.
+// number returns nil for NaN.
 func number(x float64) *float64 {
 	if math.IsNaN(x) {
 		return nil

@@ -17,16 +17,16 @@ import (
 // units is what tables call the unit of ts, tw, th and top.
 const units = "model units"
 
-// simTables prints a result for people. The second line of a table's head names
-// the units.
+// simTables prints a result as tables. The second line of a table's head names the
+// units.
 type simTables struct {
 	w   io.Writer
 	e   *scenario
 	r   *sim.Result
-	all bool // leave nothing out
+	all bool // abridge no table
 	tab *tabwriter.Writer
 
-	cells int // in the line before
+	cells int // of the line before
 }
 
 func newSimTables(w io.Writer, e *scenario, r *sim.Result, all bool) *simTables {
@@ -49,8 +49,8 @@ func (s *simTables) print() error {
 	return nil
 }
 
-// row adds a line to the table. All lines of a table have as many cells, or its
-// columns would not be as wide.
+// row adds a line to the table. All lines of a table have the same number of cells,
+// so that tabwriter aligns its columns.
 func (s *simTables) row(cells ...any) {
 	s.cells = len(cells)
 	for i, c := range cells {
@@ -65,7 +65,7 @@ func (s *simTables) row(cells ...any) {
 	fmt.Fprintln(s.tab)
 }
 
-// decimal writes a time without the dust of binary fractions.
+// decimal formats a time, rounded to six decimals.
 func decimal(x float64) string {
 	if a := math.Abs(x); a >= 1e-3 && a < 1e15 || x == 0 {
 		return strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)
@@ -73,7 +73,7 @@ func decimal(x float64) string {
 	return strconv.FormatFloat(x, 'g', 6, 64)
 }
 
-// ratio writes how many times something is something else.
+// ratio formats a ratio.
 func ratio(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -88,11 +88,11 @@ func ratio(x float64) string {
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }
 
-// longTable is how many lines of a table are shown unless all are wanted.
+// longTable is the number of lines above which a table is abridged.
 const longTable = 32
 
-// rows calls show for lines 0 to n-1, and skip, in the middle, with the number
-// of those that are left out.
+// rows calls show for lines 0 to n-1. If the table is abridged, it omits those in the
+// middle.
 func (s *simTables) rows(n int, show func(i int)) {
 	first, last := n, n
 	if n > longTable && !s.all {
@@ -109,7 +109,7 @@ func (s *simTables) rows(n int, show func(i int)) {
 	}
 }
 
-// more adds a line that stands for others.
+// more adds a line in place of n omitted ones.
 func (s *simTables) more(n int) {
 	line := make([]any, s.cells)
 	for i := range line {
@@ -144,7 +144,7 @@ func (s *simTables) head() {
 	}
 }
 
-// network says in a line what a topology adds up to.
+// network summarizes a topology in a line.
 func network(t topo.Topology) string {
 	bisection := "unknown"
 	if width, known := t.Bisection(); known {
@@ -165,9 +165,9 @@ func (s *simTables) compared() {
 	s.row("COMPARED WITH", "TIME", "RATIO", "WHAT IT IS")
 	s.row("", units, "simulated/this", "α = ts, β = tw, γ = top")
 	if f := e.formula; f != nil {
-		y := e.against(s.r, f.cost)
+		ref := e.compare(s.r, f.cost)
 		text := strings.Split(f.text, "; ")
-		s.row("formula", y.time, ratio(y.ratio), text[0])
+		s.row("formula", ref.time, ratio(ref.ratio), text[0])
 		for _, more := range text[1:] {
 			s.row("", "", "", more)
 		}
@@ -193,8 +193,8 @@ func (s *simTables) steps() {
 	})
 }
 
-// fewLinks is how many congested links of a step are named unless all are
-// wanted: those with the highest load.
+// fewLinks is the number of congested links of a step that an abridged table names:
+// those with the highest load.
 const fewLinks = 8
 
 func (s *simTables) congested(loads []sim.Load) string {
@@ -232,7 +232,7 @@ func (s *simTables) path() {
 	})
 }
 
-// links prints those that carry most.
+// links prints the links that carry the most words.
 func (s *simTables) links() {
 	if !s.r.Config.Record {
 		fmt.Fprintln(s.tab, "links are left out: see --all")
@@ -251,7 +251,7 @@ func (s *simTables) links() {
 	}
 }
 
-// percent writes how much of the whole a part is.
+// percent formats a part of a whole in percent.
 func percent(part, whole float64) string {
 	if whole == 0 {
 		return "-"

@@ -13,8 +13,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// asked returns what a call of sim would simulate.
-func asked(args ...string) (*scenario, error) {
+// parseScenario returns the scenario of a call of sim.
+func parseScenario(args ...string) (*scenario, error) {
 	var e *scenario
 	cmd := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
 	s := addSimulation(cmd)
@@ -27,8 +27,8 @@ func asked(args ...string) (*scenario, error) {
 	return e, err
 }
 
-// On the network that is the default, the simulated time is the formula's, or
-// the report says why it is not. Words are an odd number, so that pieces are.
+// On the default network, the simulated time is the formula's, or the report gives the
+// reason for the difference.
 //
 // SPEC G1 G13 G14 S3 I1 I2 I3 V1 V3 V4
 func TestTheSimulatedTimeIsTheFormulasOrTheReportSaysWhyNot(t *testing.T) {
@@ -43,7 +43,7 @@ func TestTheSimulatedTimeIsTheFormulasOrTheReportSaysWhyNot(t *testing.T) {
 				args = append(args, "--ports", "all")
 			}
 			t.Run(strings.Join(args, " "), func(t *testing.T) {
-				e, err := asked(args...)
+				e, err := parseScenario(args...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,10 +51,10 @@ func TestTheSimulatedTimeIsTheFormulasOrTheReportSaysWhyNot(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				y := e.against(r, e.formula.cost)
+				ref := e.compare(r, e.formula.cost)
 				why := e.differs(r)
-				if agree := y.time == r.Time || math.Abs(y.ratio-1) <= exact; agree != (len(why) == 0) || !agree && a.Name != approximate {
-					t.Errorf("time %v, the formula %v: %q", r.Time, y.time, why)
+				if agree := ref.time == r.Time || math.Abs(ref.ratio-1) <= exact; agree != (len(why) == 0) || !agree && a.Name != approximate {
+					t.Errorf("time %v, the formula %v: %q", r.Time, ref.time, why)
 				}
 			})
 		}
@@ -75,7 +75,7 @@ func TestEveryReasonForADifferenceIsGiven(t *testing.T) {
 		{"bcast -n 7 --algorithm scatter-allgather -m 20", "the formula expects equal pieces"},
 		{"allreduce -n 5 --algorithm recursive-multiplying", "the formula is approximate"},
 	} {
-		e, err := asked(strings.Fields(c.args)...)
+		e, err := parseScenario(strings.Fields(c.args)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,8 +89,8 @@ func TestEveryReasonForADifferenceIsGiven(t *testing.T) {
 	}
 }
 
-// What no algorithm goes below is not gone below on one port: neither each of
-// the three charges, nor, by any algorithm that is known, their sum.
+// On one port, no algorithm of the catalog takes less time than the lower bound:
+// neither than each of its three parts, nor than their sum.
 //
 // SPEC D5 S4
 func TestNoAlgorithmGoesBelowTheLowerBound(t *testing.T) {
@@ -99,12 +99,12 @@ func TestNoAlgorithmGoesBelowTheLowerBound(t *testing.T) {
 			if a.Restrictions.Allow(p) != nil {
 				continue
 			}
-			for _, charges := range []string{"--ts 1 --tw 0", "--ts 0 --tw 1", "--ts 0 --tw 0 --top 1", "--ts 5 --tw 1 --top 1"} {
-				args := append([]string{a.Collective.String(), "-n", fmt.Sprint(p), "--algorithm", a.Name}, strings.Fields(charges)...)
+			for _, costs := range []string{"--ts 1 --tw 0", "--ts 0 --tw 1", "--ts 0 --tw 0 --top 1", "--ts 5 --tw 1 --top 1"} {
+				args := append([]string{a.Collective.String(), "-n", fmt.Sprint(p), "--algorithm", a.Name}, strings.Fields(costs)...)
 				if a.Collective == sched.Shift {
 					args = append(args, "--root", fmt.Sprint(p/2))
 				}
-				e, err := asked(args...)
+				e, err := parseScenario(args...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestNoAlgorithmGoesBelowTheLowerBound(t *testing.T) {
 // SPEC G5
 func TestTheProductOnAGridCostsOneBroadcastAndOneReduction(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 8, 16} {
-		e, err := asked("matvec", "-n", fmt.Sprint(n*n), "--ts", "50", "--tw", "3", "--top", "2")
+		e, err := parseScenario("matvec", "-n", fmt.Sprint(n*n), "--ts", "50", "--tw", "3", "--top", "2")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,14 +140,14 @@ func TestTheProductOnAGridCostsOneBroadcastAndOneReduction(t *testing.T) {
 		if n != 4 {
 			continue
 		}
-		var heard []string // by rank 9, and in its row
+		var received []string // by rank 9, and in its row
 		for _, m := range r.Log {
 			if m.To/4 == 2 && (m.To == 9 || m.From/4 == 2) {
-				heard = append(heard, fmt.Sprintf("%d→%d", m.From, m.To))
+				received = append(received, fmt.Sprintf("%d→%d", m.From, m.To))
 			}
 		}
-		if want := []string{"1→9", "9→8", "11→10", "10→8"}; !slices.Equal(heard, want) {
-			t.Errorf("rank 9 and its row: %v, want %v", heard, want)
+		if want := []string{"1→9", "9→8", "11→10", "10→8"}; !slices.Equal(received, want) {
+			t.Errorf("rank 9 and its row: %v, want %v", received, want)
 		}
 	}
 }

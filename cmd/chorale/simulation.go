@@ -17,25 +17,31 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A simulation holds the flags that say what is simulated, and where. The verbs
-// sim and draw have them in common.
+// A simulation holds the flags that describe a call and a network. The verbs sim and
+// draw share them.
 type simulation struct {
-	p               count
-	algorithm       string
-	root            int
-	topology        string
-	placement       string
-	words           words
-	ts, tw, th, top charge
+	p         count
+	algorithm string
+	root      int
+	words     words
+	memory    size
+
+	topology  string
+	placement string
+	networkRules
+}
+
+// networkRules are the flags of the network's costs and rules.
+type networkRules struct {
+	ts, tw, th, top cost
 	ports           choice
 	switching       choice
 	congestion      choice
-	bandwidth       charge
+	bandwidth       cost
 	sync            bool
-	memory          size
 }
 
-// simulationHelp is what the verbs say of these flags.
+// simulationHelp is the help text for these flags.
 var simulationHelp = `OP is a collective, or matvec: the product of a matrix and a vector on a square
 grid of ranks, one element on each. Every column broadcasts from its top rank,
 then every row reduces to its leftmost one. A FILE holds a schedule, which is
@@ -44,12 +50,12 @@ checked first.
 The m of -m is that of the textbook's formulas: the words of the whole vector for
 bcast, reduce, allreduce, scan, exscan and shift, of one rank's part for scatter,
 gather, allgather and reduce-scatter, of the part for one rank for alltoall, and
-of each broadcast for matvec. Where an algorithm chooses by bytes, a word has 8.
+of each broadcast for matvec. Where an algorithm depends on bytes, a word has 8.
 
-With --algorithm best it is the one that takes the least time by the formulas of
-chorale list, with the parameters that make it so, for this m, ts, tw, top and
-these ports: of all, or as in best,among=binomial+scatter-allgather of some. The
-formulas know no network, and operators commute.
+--algorithm best selects the algorithm and the parameters that take the least time
+by the formulas of chorale list, for this m, ts, tw, top and these ports: from all,
+or from a few, as in best,among=binomial+scatter-allgather. The formulas ignore the
+network, and assume that operators commute.
 
 The topology is one of
 ` + topologies() + `,
@@ -59,7 +65,7 @@ DOT (.dot, .gv) or GraphML (.graphml).
 The placement is identity, row-major, column-major, column-major:2x8, gray,
 gray:4x8, random:SEED, or a list of the processors of rank 0, 1, 2, and so on.`
 
-// topologies lists the words for them, in lines.
+// topologies returns the forms of --topology, in lines.
 func topologies() string {
 	var words []string
 	for _, form := range topo.Forms() {
@@ -68,56 +74,58 @@ func topologies() string {
 	return strings.TrimSuffix(strings.Join(fill(words), "\n"), ",")
 }
 
-// defaultWords is how many words are simulated where nobody says.
+// defaultWords is the default of -m.
 const defaultWords = 1024
 
 // addSimulation adds the flags to a verb.
 func addSimulation(cmd *cobra.Command) *simulation {
 	standard := model.Default()
 	s := &simulation{
-		ts: charge(standard.Ts), tw: charge(standard.Tw), th: charge(standard.Th), top: charge(standard.Top),
-		ports:      choice{"single", []string{"single", "all"}},
-		switching:  choice{"cut-through", []string{"cut-through", "store-and-forward"}},
-		congestion: choice{"queue", []string{"queue", "share"}},
+		networkRules: networkRules{
+			ts: cost(standard.Ts), tw: cost(standard.Tw), th: cost(standard.Th), top: cost(standard.Top),
+			ports:      choice{"single", []string{"single", "all"}},
+			switching:  choice{"cut-through", []string{"cut-through", "store-and-forward"}},
+			congestion: choice{"queue", []string{"queue", "share"}},
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarP(&s.p, "ranks", "n", "the number of ranks")
-	flags.StringVar(&s.algorithm, "algorithm", "", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would take)")
+	flags.StringVar(&s.algorithm, "algorithm", "", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would select)")
 	flags.IntVar(&s.root, "root", 0, "the root, or the distance of a shift")
-	flags.StringVar(&s.topology, "topology", "", "the network (default full, so that no two messages meet; for matvec the mesh)")
-	flags.StringVar(&s.placement, "placement", "identity", "which processor each rank sits on")
+	flags.StringVar(&s.topology, "topology", "", "the network (default full, so that no two messages share a link; for matvec the mesh)")
+	flags.StringVar(&s.placement, "placement", "identity", "the processor of each rank")
 	flags.VarP(&s.words, "words", "m", "the m of the formulas, in words (default 1024, or a little more where that makes equal pieces; for matvec 1)")
 	flags.Var(&s.ts, "ts", "start-up time of a message")
 	flags.Var(&s.tw, "tw", "time per word")
 	flags.Var(&s.th, "th", "time per hop")
 	flags.Var(&s.top, "top", "time per word combined")
-	flags.Var(&s.ports, "ports", "what a node can do at once: one send and one receive, or one of each per link")
-	flags.Var(&s.switching, "switching", "how a message passes the nodes between")
-	flags.Var(&s.congestion, "congestion", "what messages do that want the same link: wait in a queue, or share its bandwidth")
-	flags.Var(&s.bandwidth, "memory-bandwidth", "the words that a node's memory gives, and takes, per unit of time (default no limit)")
+	flags.Var(&s.ports, "ports", "the transfers that a node can do at once: one send and one receive, or one of each per link")
+	flags.Var(&s.switching, "switching", "how a message crosses intermediate nodes")
+	flags.Var(&s.congestion, "congestion", "how messages use the same link: one after another, or sharing its bandwidth")
+	flags.Var(&s.bandwidth, "memory-bandwidth", "the words that a node's memory can read, and write, per unit of time (default no limit)")
 	flags.BoolVar(&s.sync, "sync", false, "all ranks begin each step together")
-	flags.Var(&s.memory, "max-memory", "how much memory the simulation may take (default 4G)")
+	flags.Var(&s.memory, "max-memory", "the most memory that the simulation may take (default 4G)")
 	return s
 }
 
-// A scenario is what is to be simulated, and what to compare it with.
+// A scenario is a simulation that can be run, and the formula to compare it with.
 type scenario struct {
 	config sim.Config
 	parts  []sim.Part
 
-	title      string // what is played, in a line
-	chosen     string // why this algorithm, if nobody named it
+	title      string // in a line
+	chosen     string // the reason for the algorithm; "" if it was named
 	collective string // or matvec
 	algorithm  string
 	p, root, m int
-	placement  string // as it was asked for
+	placement  string // as on the command line
 
-	formula *formula // nil if nobody knows
+	formula *formula // nil if it is unknown
 	bound   model.Cost
 }
 
-// A formula is what the catalogue says.
+// A formula is the cost of an algorithm by the catalog.
 type formula struct {
 	text    string // in the letters of package algo
 	words   int    // its n
@@ -125,9 +133,8 @@ type formula struct {
 	allPort bool // it is for nodes that use all their links at once
 }
 
-// scenario makes what the flags and the argument, OP or FILE, ask for. Its
-// errors are ready to be returned by a verb: a schedule that is wrong is not a
-// wrong call.
+// scenario returns the scenario of the flags and the argument, OP or FILE. Its errors
+// are ready to be returned by a verb: a wrong schedule is not a wrong call.
 func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error) {
 	e := &scenario{root: s.root, p: int(s.p), m: int(s.words), placement: s.placement}
 	err := s.compose(cmd, e, arg)
@@ -141,11 +148,11 @@ func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error)
 	return e, err
 }
 
-// compose says what is played.
+// compose sets the schedules of a scenario.
 func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error {
 	switch {
-	case s.p > mostRanks:
-		return fmt.Errorf("-n %d: want %d ranks or fewer", s.p, mostRanks)
+	case s.p > maxRanks:
+		return fmt.Errorf("-n %d: want %d ranks or fewer", s.p, maxRanks)
 	case arg == matvec:
 		return s.matvec(cmd, e)
 	}
@@ -161,13 +168,13 @@ func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error 
 	if err := noneOf(cmd, "ranks", "algorithm", "root"); err != nil {
 		return err
 	}
-	if file.P > mostRanks {
-		return fmt.Errorf("%s: %d ranks: want %d or fewer", arg, file.P, mostRanks)
+	if file.P > maxRanks {
+		return fmt.Errorf("%s: %d ranks: want %d or fewer", arg, file.P, maxRanks)
 	}
 	if err := file.Check(); err != nil {
 		return fmt.Errorf("%s: %w", arg, err)
 	}
-	return s.play(cmd, e, file)
+	return s.schedule(cmd, e, file)
 }
 
 func exists(name string) bool {
@@ -175,7 +182,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// collective is a scenario of one call.
+// collective sets a scenario of one call.
 func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collective) error {
 	if s.p == 0 {
 		return errNoRanks
@@ -193,59 +200,59 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	}
 	e.chosen = why
 	bytes := whole(c, e.p, wordBytes*m)
-	played, err := algo.New(c, spec, e.p, s.root, bytes)
+	schedule, err := algo.New(c, spec, e.p, s.root, bytes)
 	if err != nil {
 		return err
 	}
-	if err := s.play(cmd, e, played); err != nil {
+	if err := s.schedule(cmd, e, schedule); err != nil {
 		return err
 	}
-	e.formula, err = priced(played, bytes, e.m)
+	e.formula, err = priced(schedule, bytes, e.m)
 	return err
 }
 
-// model is what the network charges.
+// model returns the costs of the network.
 func (s *simulation) model() model.Model {
 	return model.Model{Ts: float64(s.ts), Tw: float64(s.tw), Th: float64(s.th), Top: float64(s.top)}
 }
 
-// errNoRanks is for a collective.
+// errNoRanks is the error for a collective without -n.
 var errNoRanks = fmt.Errorf("no number of ranks: want -n P")
 
-// play is a scenario of one schedule.
-func (s *simulation) play(cmd *cobra.Command, e *scenario, played *sched.Schedule) error {
-	e.collective, e.algorithm = played.Collective.String(), played.Algorithm
-	e.p, e.root = played.P, played.Root
+// schedule sets a scenario of one schedule.
+func (s *simulation) schedule(cmd *cobra.Command, e *scenario, schedule *sched.Schedule) error {
+	e.collective, e.algorithm = schedule.Collective.String(), schedule.Algorithm
+	e.p, e.root = schedule.P, schedule.Root
 	switch given := cmd.Flags().Changed("words"); {
-	case played.Collective == sched.Barrier:
+	case schedule.Collective == sched.Barrier:
 		if given && s.words > 0 {
 			return fmt.Errorf("-m %d: a barrier moves no words", s.words)
 		}
 		e.m = 0
 	case !given:
-		e.m = fitting(played, defaultWords)
+		e.m = fitting(schedule, defaultWords)
 	}
 	if err := checkWords(e.m, e.p); err != nil {
 		return err
 	}
-	e.parts = []sim.Part{{Schedule: played, Words: e.m}}
-	e.bound = algo.LowerBound(played.Collective, e.p, float64(whole(played.Collective, e.p, e.m)))
-	if played.Collective == sched.Shift && e.root == 0 {
+	e.parts = []sim.Part{{Schedule: schedule, Words: e.m}}
+	e.bound = algo.LowerBound(schedule.Collective, e.p, float64(whole(schedule.Collective, e.p, e.m)))
+	if schedule.Collective == sched.Shift && e.root == 0 {
 		e.bound = model.Cost{}
 	}
 	of := plural(e.p, "rank")
 	switch {
-	case played.Collective.Rooted():
+	case schedule.Collective.Rooted():
 		of += fmt.Sprintf(", root %d", e.root)
-	case played.Collective == sched.Shift:
+	case schedule.Collective == sched.Shift:
 		of += fmt.Sprintf(", by %d", e.root)
 	}
-	e.title = fmt.Sprintf("%v %s: %s, m = %s", played.Collective, played.Algorithm, of, plural(e.m, "word"))
+	e.title = fmt.Sprintf("%v %s: %s, m = %s", schedule.Collective, schedule.Algorithm, of, plural(e.m, "word"))
 	return nil
 }
 
-// fitting returns the least m, of so many words or more, that a schedule cuts
-// into equal pieces.
+// fitting returns the least m, of words or more, that a schedule cuts into equal
+// pieces.
 func fitting(s *sched.Schedule, words int) int {
 	pieces := s.Blocks
 	if s.Parted() {
@@ -255,7 +262,7 @@ func fitting(s *sched.Schedule, words int) int {
 	return (words + pieces - 1) / pieces * pieces
 }
 
-// priced returns what the catalogue says of a schedule that it has.
+// priced returns the catalog's formula of a schedule.
 func priced(s *sched.Schedule, bytes, m int) (*formula, error) {
 	n := whole(s.Collective, s.P, m)
 	cost, err := algo.Price(s.Collective, s.Algorithm, s.P, s.Root, bytes, float64(n))
@@ -270,7 +277,7 @@ func priced(s *sched.Schedule, bytes, m int) (*formula, error) {
 	return &formula{text: a.Formula, words: n, cost: cost, allPort: a.Restrictions.AllPort}, nil
 }
 
-// network adds where the scenario takes place.
+// network sets the network of a scenario.
 func (s *simulation) network(e *scenario) error {
 	spec := s.topology
 	if spec == "" {
@@ -309,7 +316,7 @@ func (s *simulation) network(e *scenario) error {
 	return nil
 }
 
-// simulate runs the scenario. Record asks for every message and link.
+// simulate runs the scenario. With record, the result has every message and link.
 func (e *scenario) simulate(record bool) (*sim.Result, error) {
 	c := e.config
 	c.Record = record
@@ -320,21 +327,20 @@ func (e *scenario) simulate(record bool) (*sim.Result, error) {
 	return r, nil
 }
 
-// wordBytes is the size of a word where bytes matter.
+// wordBytes is the size of a word in bytes, where an algorithm depends on them.
 const wordBytes = 8
 
-// mostWords is how many words all ranks may have together, so that nothing that
-// is counted overflows.
-const mostWords = 1 << 40
+// maxWords bounds the words of all ranks together, so that no count overflows.
+const maxWords = 1 << 40
 
 func checkWords(m, p int) error {
-	if m > mostWords/p {
-		return fmt.Errorf("-m %d: want %d or less with %s", m, mostWords/p, plural(p, "rank"))
+	if m > maxWords/p {
+		return fmt.Errorf("-m %d: want %d or less with %s", m, maxWords/p, plural(p, "rank"))
 	}
 	return nil
 }
 
-// words is the value of a flag that is a number of words, as in 8, 64K or 4M.
+// words is the value of a flag: a number of words, as in 8, 64K or 4M.
 type words int
 
 func (w *words) String() string { return strconv.Itoa(int(*w)) }
@@ -349,20 +355,20 @@ func (w *words) Set(text string) error {
 	return nil
 }
 
-// charge is the value of a flag that is a price in the model's unit.
-type charge float64
+// cost is the value of a flag: a cost in the model's unit.
+type cost float64
 
-func (c *charge) String() string { return strconv.FormatFloat(float64(*c), 'g', -1, 64) }
-func (c *charge) Type() string   { return "X" }
+func (c *cost) String() string { return strconv.FormatFloat(float64(*c), 'g', -1, 64) }
+func (c *cost) Type() string   { return "X" }
 
-// mostCharge keeps sums of charges finite.
-const mostCharge = 1e100
+// maxCost keeps sums of costs finite.
+const maxCost = 1e100
 
-func (c *charge) Set(text string) error {
+func (c *cost) Set(text string) error {
 	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(x) || x < 0 || x > mostCharge {
+	if err != nil || math.IsNaN(x) || x < 0 || x > maxCost {
 		return fmt.Errorf("want a number, 0 or more")
 	}
-	*c = charge(x)
+	*c = cost(x)
 	return nil
 }

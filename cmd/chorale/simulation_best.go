@@ -11,21 +11,20 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// best is what --algorithm says if the formulas are to choose, of all algorithms
-// or of those that its parameter names.
+// best is the value of --algorithm that lets the formulas select from all algorithms,
+// and bestAmong begins the value that names candidates.
 const (
 	best      = "best"
 	bestAmong = best + ",among="
 )
 
-// isBest reports whether the formulas are to choose.
+// isBest reports whether the formulas select the algorithm.
 func (s *simulation) isBest() bool {
 	name, _, _ := strings.Cut(s.algorithm, ",")
 	return name == best
 }
 
-// choose returns the algorithm to simulate, and why it is that one unless it was
-// asked for by name.
+// choose returns the algorithm to simulate, and the reason for it unless it was named.
 func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (spec, why string, err error) {
 	switch {
 	case s.algorithm == "":
@@ -47,7 +46,7 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 		return "", "", err
 	}
 	why = fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Why)
-	if cmd.Name() == "draw" { // a picture says which, and has no room for why
+	if cmd.Name() == "draw" { // a picture shows the algorithm, and has no room for the reason
 		fmt.Fprintln(cmd.ErrOrStderr(), "chosen:", why)
 	}
 	return pick.Spec, why, nil

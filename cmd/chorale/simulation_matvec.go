@@ -11,12 +11,13 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// matvec names what no single collective does: on a grid of n×n ranks, numbered
-// row by row, with one element of the matrix each, x[c] goes down column c from
-// its top rank, and the products are added up in each row, at its leftmost rank.
+// matvec is the name of an operation of several collectives: on a grid of n×n ranks,
+// numbered row by row, with one element of the matrix each, the top rank of column c
+// broadcasts x[c] down the column, and each row reduces its products to its leftmost
+// rank.
 const matvec = "matvec"
 
-// matvec is the scenario of it: n broadcasts, then n reductions.
+// matvec sets its scenario: n broadcasts, then n reductions.
 func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	if e.p == 0 {
 		return errNoRanks
@@ -45,17 +46,17 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	}
 	e.formula = &formula{words: words}
 	for _, c := range []sched.Collective{sched.Bcast, sched.Reduce} {
-		played, err := algo.New(c, spec, n, 0, wordBytes*words)
+		schedule, err := algo.New(c, spec, n, 0, wordBytes*words)
 		if err != nil {
 			return err
 		}
 		if !cmd.Flags().Changed("words") {
-			words = fitting(played, words)
+			words = fitting(schedule, words)
 		}
 		for i := range n {
-			e.parts = append(e.parts, sim.Part{Schedule: played, Ranks: line(c, i, n)})
+			e.parts = append(e.parts, sim.Part{Schedule: schedule, Ranks: line(c, i, n)})
 		}
-		e.algorithm = played.Algorithm
+		e.algorithm = schedule.Algorithm
 	}
 	for i := range e.parts {
 		e.parts[i].Words = words
@@ -73,8 +74,7 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	return nil
 }
 
-// line returns the ranks of column i where they broadcast, of row i where they
-// reduce.
+// line returns the ranks of column i for a broadcast, and of row i for a reduction.
 func line(c sched.Collective, i, n int) []int {
 	ranks := make([]int, n)
 	for j := range ranks {
@@ -85,7 +85,7 @@ func line(c sched.Collective, i, n int) []int {
 	return ranks
 }
 
-// add makes f the formula of what it was, and then of one more collective.
+// add adds the formula of one more collective to f.
 func (f *formula) add(c sched.Collective, more *formula) {
 	if f.text != "" {
 		f.text += "; "

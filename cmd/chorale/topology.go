@@ -10,17 +10,17 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// drawings are the kinds of file, besides lists of links, that a topology may
-// be read from.
-var drawings = map[string]func(io.Reader) (*drawing, error){
+// graphReaders are the readers of graph files, by their extension. Package topo reads
+// lists of links.
+var graphReaders = map[string]func(io.Reader) (*graphFile, error){
 	".dot":     readDOT,
 	".gv":      readDOT,
 	".graphml": readGraphML,
 }
 
-// parseTopology makes the topology that spec names, for p processors.
+// parseTopology returns the topology of spec for p processors.
 func parseTopology(spec string, p int) (topo.Topology, error) {
-	read := drawings[filepath.Ext(spec)]
+	read := graphReaders[filepath.Ext(spec)]
 	if read == nil {
 		return topo.Parse(spec, p)
 	}
@@ -40,41 +40,40 @@ func parseTopology(spec string, p int) (topo.Topology, error) {
 	return g, nil
 }
 
-// A drawing is a graph as other programs write it. Its nodes have names. Those
-// that are marked kind=switch are switches, the others processors. A
-// processor's number is its name, if all of them have numbers for names, and
-// otherwise its place in the order in which the file has them.
-type drawing struct {
+// A graphFile is a graph as other programs write it. Its nodes have names. A node
+// with kind=switch is a switch, any other a processor. If the names of all
+// processors are numbers, these number them; otherwise the order of the file does.
+type graphFile struct {
 	nodes  []string // in the order of the file
 	kinds  map[string]string
 	edges  []edge
-	strict bool // an edge that is there again is the same one
+	strict bool // a repeated edge is the same edge
 }
 
-// An edge joins two nodes; one that is directed does so one way.
+// An edge joins two nodes, in one direction if it is directed.
 type edge struct {
 	from, to string
 	directed bool
 }
 
-// add makes sure that there is a node of this name.
-func (d *drawing) add(node, kind string) {
-	if d.kinds == nil {
-		d.kinds = make(map[string]string)
+// add adds a node, unless it is known.
+func (g *graphFile) add(node, kind string) {
+	if g.kinds == nil {
+		g.kinds = make(map[string]string)
 	}
-	if _, known := d.kinds[node]; !known {
-		d.nodes = append(d.nodes, node)
-		d.kinds[node] = kind
+	if _, known := g.kinds[node]; !known {
+		g.nodes = append(g.nodes, node)
+		g.kinds[node] = kind
 	}
 }
 
-// graph makes the network of it.
-func (d *drawing) graph(name string, p int) (*topo.Graph, error) {
-	vertices, switches, err := d.vertices(p)
+// graph returns the network.
+func (g *graphFile) graph(name string, p int) (*topo.Graph, error) {
+	vertices, switches, err := g.vertices(p)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", name, err)
 	}
-	pairs, err := d.links()
+	pairs, err := g.links()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -85,12 +84,12 @@ func (d *drawing) graph(name string, p int) (*topo.Graph, error) {
 	return topo.NewGraph(name, p, switches, links)
 }
 
-// vertices numbers the nodes. Its errors go on from the graph's name.
-func (d *drawing) vertices(p int) (vertices map[string]int, switches []string, err error) {
+// vertices numbers the nodes. Its errors continue the graph's name.
+func (g *graphFile) vertices(p int) (vertices map[string]int, switches []string, err error) {
 	var processors []string
 	numbered := true
-	for _, node := range d.nodes {
-		switch kind := d.kinds[node]; kind {
+	for _, node := range g.nodes {
+		switch kind := g.kinds[node]; kind {
 		case "switch":
 			switches = append(switches, node)
 		case "":
@@ -104,7 +103,7 @@ func (d *drawing) vertices(p int) (vertices map[string]int, switches []string, e
 	if len(processors) != p {
 		return nil, nil, fmt.Errorf(" has %d processors: want %d, one for each rank", len(processors), p)
 	}
-	vertices = make(map[string]int, len(d.nodes))
+	vertices = make(map[string]int, len(g.nodes))
 	for i, node := range processors {
 		if numbered {
 			i, _ = strconv.Atoi(node)
@@ -120,19 +119,19 @@ func (d *drawing) vertices(p int) (vertices map[string]int, switches []string, e
 	return vertices, switches, nil
 }
 
-// links returns an edge for each full-duplex link: one that is not directed, or
-// the first of two that lead there and back.
-func (d *drawing) links() (links []edge, err error) {
+// links returns an edge for each full-duplex link: an undirected edge, or the first of
+// two opposite directed ones.
+func (g *graphFile) links() (links []edge, err error) {
 	var (
-		seen = make(map[edge]bool, len(d.edges)) // in the direction of the file
+		seen = make(map[edge]bool, len(g.edges)) // in the direction of the file
 		arcs []edge
 	)
-	for _, e := range d.edges {
+	for _, e := range g.edges {
 		back := edge{e.to, e.from, e.directed}
 		switch again := seen[e] || !e.directed && seen[back]; {
 		case e.from == e.to:
 			return nil, fmt.Errorf("%q is linked to itself: want two nodes", e.from)
-		case again && d.strict:
+		case again && g.strict:
 			continue
 		case again:
 			return nil, fmt.Errorf("%q and %q are linked twice", e.from, e.to)

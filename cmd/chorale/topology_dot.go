@@ -10,9 +10,9 @@ import (
 	"gonum.org/v1/gonum/graph/formats/dot/ast"
 )
 
-// readDOT reads a graph in the language of Graphviz. The attribute kind=switch
-// of a node makes it a switch; all others mean nothing here.
-func readDOT(r io.Reader) (*drawing, error) {
+// readDOT reads a graph in the language of Graphviz. The attribute kind=switch makes a
+// node a switch; all other attributes are ignored.
+func readDOT(r io.Reader) (*graphFile, error) {
 	file, err := dot.Parse(r)
 	if err != nil {
 		return nil, fmt.Errorf("not DOT: %w", err)
@@ -21,21 +21,21 @@ func readDOT(r io.Reader) (*drawing, error) {
 		return nil, fmt.Errorf("%s: want one", plural(n, "graph"))
 	}
 	g := file.Graphs[0]
-	d := dotReader{drawing: drawing{strict: g.Strict}, directed: g.Directed, subgraphs: make(map[string][]string)}
+	d := dotReader{graphFile: graphFile{strict: g.Strict}, directed: g.Directed, subgraphs: make(map[string][]string)}
 	d.read(g.Stmts, "")
-	return &d.drawing, nil
+	return &d.graphFile, nil
 }
 
-// A dotReader is at work on a file.
+// A dotReader is the state of reading a file.
 type dotReader struct {
-	drawing
+	graphFile
 	directed  bool
-	subgraphs map[string][]string // the nodes of those that have a name
+	subgraphs map[string][]string // the nodes of the named subgraphs
 }
 
-// read adds what statements say, and returns the nodes that they name. Nodes
-// that they name first are of the given kind, unless a statement about all
-// nodes changes that; it holds to the end of the subgraph.
+// read adds the nodes and edges of statements, and returns the nodes that they name.
+// A new node has the given kind, unless a node attribute statement changes the kind
+// for the rest of the subgraph.
 func (d *dotReader) read(statements []ast.Stmt, kind string) (nodes []string) {
 	for _, statement := range statements {
 		switch s := statement.(type) {
@@ -109,7 +109,7 @@ func kindOf(attributes []*ast.Attr) (kind string, ok bool) {
 	return kind, ok
 }
 
-// unquoted returns what an identifier stands for.
+// unquoted returns an identifier without its quotes.
 func unquoted(id string) string {
 	if len(id) >= 2 && id[0] == '"' && id[len(id)-1] == '"' {
 		return strings.ReplaceAll(id[1:len(id)-1], `\"`, `"`)

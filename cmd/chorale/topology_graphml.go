@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// graphML is what matters of a file in this language: see
-// http://graphml.graphdrawing.org. Data of a node whose key is named kind, or
-// has that for its id, is its kind.
+// graphML is the part of a GraphML file that is read: see
+// http://graphml.graphdrawing.org. A node's kind is its data for the key whose name or
+// id is kind.
 type graphML struct {
 	XMLName xml.Name `xml:"graphml"`
 	Keys    []struct {
@@ -39,7 +39,7 @@ type graphMLNode struct {
 	Graphs []struct{} `xml:"graph"`
 }
 
-func readGraphML(r io.Reader) (*drawing, error) {
+func readGraphML(r io.Reader) (*graphFile, error) {
 	var file graphML
 	if err := xml.NewDecoder(r).Decode(&file); err != nil {
 		return nil, fmt.Errorf("not GraphML: %w", err)
@@ -57,7 +57,7 @@ func readGraphML(r io.Reader) (*drawing, error) {
 			kind, standard = k.ID, strings.TrimSpace(k.Default)
 		}
 	}
-	d := &drawing{}
+	d := &graphFile{}
 	for _, n := range g.Nodes {
 		if _, twice := d.kinds[n.ID]; twice || n.ID == "" {
 			return nil, fmt.Errorf("a node %q: want an id of its own", n.ID)

@@ -13,69 +13,69 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A benchPlan is what bench measures, for any number of ranks. It is short
-// enough to be an argument of the ranks.
-type benchPlan struct {
+// A benchConfig describes the cells that bench measures, for any number of ranks. It
+// is short enough to be an argument of the ranks.
+type benchConfig struct {
 	Collectives []string
-	Algorithm   string // "" for the one that is chosen, "all" for all
-	Root        int    // of every call; bench.EachRoot lets it go round
+	Algorithm   string // "" for the one that is selected, "all" for all
+	Root        int    // of every call, or bench.RotatingRoot
 	Sizes       []int
 	Count       int
 	Time        time.Duration
 	Verify      bool
 }
 
-// complete fills in the collectives: those that are named; or else all that
-// have the algorithm.
-func (pl *benchPlan) complete(named []string) error {
+// complete fills in the collectives: those that are named, or all that have the
+// algorithm.
+func (c *benchConfig) complete(named []string) error {
 	switch {
-	case pl.Count < 1:
-		return fmt.Errorf("a count of %d: want 1 or more", pl.Count)
-	case pl.Time < 0:
-		return fmt.Errorf("a time of %v: want 0 or more", pl.Time)
+	case c.Count < 1:
+		return fmt.Errorf("a count of %d: want 1 or more", c.Count)
+	case c.Time < 0:
+		return fmt.Errorf("a time of %v: want 0 or more", c.Time)
 	}
 	for _, name := range named {
 		if _, err := sched.ParseCollective(name); err != nil {
 			return err
 		}
 	}
-	pl.Collectives = named
+	c.Collectives = named
 	if len(named) > 0 {
 		return nil
 	}
-	name, _, _ := strings.Cut(pl.Algorithm, ",")
-	for _, c := range sched.Collectives() {
-		_, err := algo.Lookup(c, name)
+	name, _, _ := strings.Cut(c.Algorithm, ",")
+	for _, op := range sched.Collectives() {
+		_, err := algo.Lookup(op, name)
 		if name == "" || name == "all" || err == nil {
-			pl.Collectives = append(pl.Collectives, c.String())
+			c.Collectives = append(c.Collectives, op.String())
 		}
 	}
-	if len(pl.Collectives) == 0 {
+	if len(c.Collectives) == 0 {
 		return fmt.Errorf("no collective has an algorithm %q: see chorale list", name)
 	}
 	return nil
 }
 
-// cells returns the cells on p ranks, in order. Of all algorithms, those that do
-// not take such a call are passed over, and it says why.
-func (pl *benchPlan) cells(p int) (cells []bench.Cell, skipped []error, err error) {
-	for _, name := range pl.Collectives {
-		c, err := sched.ParseCollective(name)
+// cells returns the cells on p ranks, in order. With all algorithms, those that do
+// not take a call are skipped; skipped are the reasons.
+func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err error) {
+	for _, name := range c.Collectives {
+		op, err := sched.ParseCollective(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		sizes := pl.Sizes
-		if c == sched.Barrier {
+		sizes := c.Sizes
+		if op == sched.Barrier {
 			sizes = []int{0}
 		}
 		for _, size := range sizes {
-			for _, spec := range pl.specs(c) {
-				cell := bench.Cell{Collective: c, Algorithm: spec, Root: pl.Root, Bytes: size}
+			for _, spec := range c.specs(op) {
+				cell := bench.Cell{Collective: op, Algorithm: spec, Root: c.Root, Bytes: size}
 				err := possible(cell, p)
 				switch {
 				case err == nil:
 					cells = append(cells, cell)
-				case pl.Algorithm != "all":
+				case c.Algorithm != "all":
 					return nil, nil, err
 				case size == sizes[0]:
 					skipped = append(skipped, err)
@@ -84,23 +84,23 @@ func (pl *benchPlan) cells(p int) (cells []bench.Cell, skipped []error, err erro
 		}
 	}
 	once := cells
-	for range pl.Count - 1 {
+	for range c.Count - 1 {
 		cells = append(cells, once...)
 	}
 	return cells, skipped, nil
 }
 
-func (pl *benchPlan) specs(c sched.Collective) (specs []string) {
-	if pl.Algorithm != "all" {
-		return []string{pl.Algorithm}
+func (c *benchConfig) specs(op sched.Collective) (specs []string) {
+	if c.Algorithm != "all" {
+		return []string{c.Algorithm}
 	}
-	for _, a := range algo.For(c) {
+	for _, a := range algo.For(op) {
 		specs = append(specs, a.Name)
 	}
 	return specs
 }
 
-// possible reports an error if a cell cannot be measured on p ranks.
+// possible returns an error if a cell cannot be measured on p ranks.
 func possible(cell bench.Cell, p int) error {
 	if cell.Root >= p {
 		return fmt.Errorf("root %d on %s: want 0 to %d", cell.Root, plural(p, "rank"), p-1)
@@ -116,8 +116,8 @@ func possible(cell bench.Cell, p int) error {
 	return err
 }
 
-// affordable reports an error if the buffers of p ranks are more than the
-// machine has memory for, where it tells.
+// affordable returns an error if the buffers of p ranks exceed the machine's free
+// memory.
 func affordable(cells []bench.Cell, p int) error {
 	const gigabyte = 1 << 30
 	free := freeMemory()
@@ -130,8 +130,8 @@ func affordable(cells []bench.Cell, p int) error {
 	return nil
 }
 
-// freeMemory returns how many bytes of memory are free: infinitely many where
-// the system does not say.
+// freeMemory returns the free memory in bytes, or infinity if the system does not
+// tell.
 func freeMemory() float64 {
 	text, _ := os.ReadFile("/proc/meminfo")
 	for line := range bytes.Lines(text) {

@@ -11,8 +11,9 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A deed is something that several ranks do alike in one step.
-type deed struct {
+// A transfer is a copy or a message that several ranks make in one step, with the
+// same blocks.
+type transfer struct {
 	copies bool // within a rank; otherwise a message
 	src    sched.Buffer
 	blocks sched.Range
@@ -24,28 +25,28 @@ type deed struct {
 // A pair is the two ends of a message, or a rank twice.
 type pair struct{ from, to int }
 
-// A step is its deeds in the order of the timeline, and who does them.
+// A step is its transfers in the order of the timeline, with the ranks of each.
 type step struct {
-	deeds []deed
-	pairs map[deed][]pair
+	transfers []transfer
+	pairs     map[transfer][]pair
 }
 
 func newStep(t *sched.Timeline, i int) *step {
-	s := &step{pairs: make(map[deed][]pair)}
+	s := &step{pairs: make(map[transfer][]pair)}
 	for _, c := range t.Copies(i) {
-		s.add(deed{true, c.Src, c.Blocks, c.Dst, c.At, c.How}, pair{c.Rank, c.Rank})
+		s.add(transfer{true, c.Src, c.Blocks, c.Dst, c.At, c.How}, pair{c.Rank, c.Rank})
 	}
 	for _, m := range t.Messages(i) {
-		s.add(deed{false, m.Src, m.Blocks, m.Dst, m.At, m.How}, pair{m.From, m.To})
+		s.add(transfer{false, m.Src, m.Blocks, m.Dst, m.At, m.How}, pair{m.From, m.To})
 	}
 	return s
 }
 
-func (s *step) add(d deed, p pair) {
-	if s.pairs[d] == nil {
-		s.deeds = append(s.deeds, d)
+func (s *step) add(x transfer, p pair) {
+	if s.pairs[x] == nil {
+		s.transfers = append(s.transfers, x)
 	}
-	s.pairs[d] = append(s.pairs[d], p)
+	s.pairs[x] = append(s.pairs[x], p)
 }
 
 // arrows writes pairs as in "3", "0→4", or "0↔4" where there is one each way.
@@ -69,7 +70,7 @@ func arrows(pairs []pair) (words []string) {
 	return words
 }
 
-// showPattern prints who sends to whom in each step, whatever it is.
+// showPattern prints the pairs of ranks that exchange messages in each step.
 func showPattern(w io.Writer, t *sched.Timeline) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "STEP\tMESSAGES")
@@ -87,20 +88,20 @@ func showPattern(w io.Writer, t *sched.Timeline) error {
 	return tab.Flush()
 }
 
-// showDeeds prints what is done in each step.
-func showDeeds(w io.Writer, t *sched.Timeline) error {
+// showTransfers prints the transfers of each step.
+func showTransfers(w io.Writer, t *sched.Timeline) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "STEP\tWHAT\tBLOCKS\tLAND IN\tCOMBINE\tRANKS")
 	for i := range t.Steps() {
 		s := newStep(t, i)
 		number := strconv.Itoa(i + 1)
-		for _, d := range s.deeds {
+		for _, x := range s.transfers {
 			what := "message"
-			if d.copies {
+			if x.copies {
 				what = "copy"
 			}
-			lines := fill(arrows(s.pairs[d]))
-			fmt.Fprintf(tab, "%s\t%s\t%v %v\t%v %d\t%v\t%s\n", number, what, d.src, d.blocks, d.dst, d.at, d.how, lines[0])
+			lines := fill(arrows(s.pairs[x]))
+			fmt.Fprintf(tab, "%s\t%s\t%v %v\t%v %d\t%v\t%s\n", number, what, x.src, x.blocks, x.dst, x.at, x.how, lines[0])
 			for _, line := range lines[1:] {
 				fmt.Fprintf(tab, "\t\t\t\t\t%s\n", line)
 			}
