@@ -1,4 +1,4 @@
-# verify runs what CI runs on the source itself; test is the README's test command.
+# verify runs CI's checks of the source; test is the README's test command.
 
 .PHONY: test race verify bench compare
 
@@ -19,8 +19,8 @@ verify:
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# compare takes about a quarter of an hour, and writes docs/performance.*. A part
-# of it, for tuning: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
+# compare takes about a quarter of an hour, and writes docs/performance.md, .json and
+# .svg. For a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
 ARGS = --write
 
 compare:

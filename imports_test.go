@@ -34,6 +34,7 @@ var allowedImports = map[string][]string{
 	"launch":                      {"transport", "transport/inproc", "transport/mixed", "transport/shm", "transport/tcp"},
 	"":                            {"algo", "internal/exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
 	"internal/bench":              {"", "sched"},
+	"internal/testenv":            {}, // for tests alone
 	"compare":                     {"internal/bench", "launch"},
 	"cmd/chorale":                 {"", "algo", "internal/bench", "draw", "launch", "model", "sched", "sim", "topo"},
 	"docs/gallery":                {},

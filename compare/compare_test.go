@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/performance.md and .svg from performance.json")
@@ -223,7 +224,7 @@ func TestAComparisonRuns(t *testing.T) {
 	for _, l := range []library{openMPI, mpich} {
 		for _, program := range []string{l.compiler, l.launcher} {
 			if _, err := exec.LookPath(program); err != nil {
-				t.Skipf("%v: apt-get install %s", err, l.packages)
+				testenv.Skip(t, "%v: apt-get install %s", err, l.packages)
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 func TestRanksOfAJobFindEachOther(t *testing.T) {
@@ -78,7 +80,7 @@ func TestAMessageArrivesAfterTheEndOfItsSender(t *testing.T) {
 // shell is the configuration of a job whose two ranks are shells.
 func shell(t *testing.T, script string) Config {
 	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip(err)
+		testenv.Skip(t, "%v", err)
 	}
 	return Config{Size: 2, Program: "sh", Args: []string{"-c", script}, Guard: []string{"guard"}}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
@@ -103,7 +104,7 @@ func TestNothingIsLeftInTheFileSystem(t *testing.T) {
 func names(t *testing.T) string {
 	entries, err := os.ReadDir("/dev/shm")
 	if err != nil {
-		t.Skip("this system has no /dev/shm to look at: ", err)
+		testenv.Skip(t, "this system has no /dev/shm to look at: %v", err)
 	}
 	var all []string
 	for _, e := range entries {

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 func TestAConfigIsChecked(t *testing.T) {
@@ -83,7 +85,7 @@ func TestAFullDevShmIsAnErrorInTime(t *testing.T) {
 	none := errors.New("no memfd here")
 	f, err := createFile(1<<20, none)
 	if err != nil {
-		t.Skip("this system allows no file in /dev/shm: ", err)
+		testenv.Skip(t, "this system allows no file in /dev/shm: %v", err)
 	}
 	defer f.Close()
 	mem, own, err := mapMemory(f)

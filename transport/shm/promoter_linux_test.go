@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // inHugePages returns how many KiB of the mapping in which p lies are in huge
@@ -18,7 +20,7 @@ import (
 func inHugePages(t *testing.T, p []byte) int {
 	smaps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
-		t.Skipf("this system does not say what lies in huge pages: %v", err)
+		testenv.Skip(t, "this system does not say what lies in huge pages: %v", err)
 	}
 	at := uintptr(unsafe.Pointer(&p[0]))
 	here := false
@@ -32,7 +34,7 @@ func inHugePages(t *testing.T, p []byte) int {
 			return kib
 		}
 	}
-	t.Skip("this system does not say what lies in huge pages")
+	testenv.Skip(t, "this system does not say what lies in huge pages")
 	return 0
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 	"golang.org/x/sys/unix"
@@ -104,7 +105,7 @@ func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
 func TestAThreadThatHasLeftItsCoreMayComeBack(t *testing.T) {
 	var want unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &want); err != nil || want.Count() < 2 {
-		t.Skip("this process may run on one core only")
+		testenv.Skip(t, "this process may run on one core only")
 	}
 	var moves sync.WaitGroup
 	moves.Go(func() {
@@ -120,7 +121,7 @@ func TestAThreadThatHasLeftItsCoreMayComeBack(t *testing.T) {
 	moves.Wait()
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		t.Skip(err)
+		testenv.Skip(t, "this system does not list the threads of a process: %v", err)
 	}
 	for _, thread := range threads {
 		id, _ := strconv.Atoi(thread.Name())
