@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A run is what an example prints on so many ranks, in any order of lines.
+// A run is the output of an example on a number of ranks, in any order of lines.
 type run struct {
 	ranks int
 	args  string
@@ -38,7 +38,7 @@ var runs = map[string][]run{
 			"rank 2 gets x[2] from rank 2, multiplies it by A[0,2], and takes part with 0, 1 in the reduction that leaves y[0] on rank 0",
 			"y = [74 134 194]",
 		}},
-		{5, "", []string{"y = [35 65]"}}, // and one rank is left over
+		{5, "", []string{"y = [35 65]"}}, // one rank is not part of the grid
 		{2, "", []string{"y = [11]"}},
 	},
 	"innerproduct": {
@@ -75,7 +75,7 @@ var runs = map[string][]run{
 
 var trained = []string{"after 1000 steps: loss 0.1274, right about 117 of 120 flowers it has learned from and 28 of 30 others"}
 
-// sums is the runs of globalsum.
+// sums returns the runs of globalsum.
 //
 // SPEC T1 T2 B1 B2
 func sums(tree, butterfly string) (all []run) {
@@ -90,7 +90,7 @@ func sums(tree, butterfly string) (all []run) {
 	return all
 }
 
-// messages is the runs of byhand that show the messages of SPEC T2 and B2.
+// messages are the runs of byhand that show the messages of SPEC T2 and B2.
 var messages = []run{
 	{7, "-messages", append(sums("tree", "butterfly")[0].want,
 		"tree, step 1: 4→0", "tree, step 1: 5→1", "tree, step 1: 6→2",
@@ -128,7 +128,7 @@ func TestExamplesPrintTheSameOnProcessesAndOnGoroutines(t *testing.T) {
 	}
 }
 
-func TestEveryExampleSaysWhatItUsesAndHowToRunIt(t *testing.T) {
+func TestEveryExampleStatesItsCallsAndItsCommandLine(t *testing.T) {
 	for _, name := range programs(t) {
 		source, err := os.ReadFile(filepath.Join(name, "main.go"))
 		if err != nil {
@@ -162,8 +162,8 @@ func programs(t *testing.T) (names []string) {
 	return names
 }
 
-// output returns the lines that a command prints. What globalsum says of steps
-// and messages is left out.
+// output returns the lines that a command prints, without globalsum's counts of steps
+// and messages.
 func output(t *testing.T, command string, args []string) (lines []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

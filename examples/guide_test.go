@@ -30,7 +30,7 @@ func TestTheProgramInTheGuideForMPIUsersRuns(t *testing.T) {
 	}
 }
 
-func TestTheGuideForMPIUsersNamesOnlyWhatExists(t *testing.T) {
+func TestTheGuideForMPIUsersNamesOnlyExistingIdentifiers(t *testing.T) {
 	names := exported(t)
 	names["T"], names["C"] = true, true // a type parameter; the language
 	_, tables, _ := strings.Cut(read(t, guide), "## What differs")

@@ -66,7 +66,7 @@ func (c *client) join(ctx context.Context, env JobEnv, join joinMessage) error {
 	case !c.in.Scan():
 		return errors.Join(context.Cause(ctx), c.in.Err(), errors.New("the launcher is gone"))
 	case json.Unmarshal(c.in.Bytes(), &answer) != nil:
-		return fmt.Errorf("the launcher says %q", c.in.Text())
+		return fmt.Errorf("the launcher answers %q: want joined or refused", c.in.Text())
 	case answer.Refused != "":
 		return errors.New(answer.Refused)
 	}

@@ -221,7 +221,7 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 		t.Errorf("exit status %d, want 1", got)
 	}
 	if want := "chorale: rank 0: the launcher is gone, so this rank ends\n"; stderr.String() != want {
-		t.Errorf("it says %q, want %q", stderr.String(), want)
+		t.Errorf("it prints %q, want %q", stderr.String(), want)
 	}
 }
 

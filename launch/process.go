@@ -41,7 +41,7 @@ func (p *process) signal(sig os.Signal) {
 // most, and returns when all output has been forwarded.
 //
 // The process has been waited for, so its number is free once its group is
-// empty. The kernel gives out numbers in turn, so that it is not reused this soon.
+// empty. The kernel gives out numbers in turn, so it is not reused this soon.
 func (p *process) finish() {
 	orphans, cancel := context.WithTimeout(context.Background(), orphanTime)
 	defer cancel()

@@ -21,7 +21,7 @@ func newCheck() *cobra.Command {
 		Use:   "check [OP] -n P|LO..HI[,…] | check FILE",
 		Short: "Verify schedules",
 		Long: `Verify the schedules of a collective, or of all; of an algorithm, or of all;
-or the one that a file holds.
+or the one in a file.
 
 A schedule is replayed symbolically. It is right if every send matches one receive
 of the same size, ranks do not deadlock, no step writes blocks that it also sends,

@@ -20,14 +20,14 @@ const (
 	claimsPage = repository + "/docs/claims.md"
 )
 
-// claimIDs are how many claims each group has: G1 to G14, and so on.
+// claimIDs are the groups of claims and their sizes: G1 to G14, and so on.
 var claimIDs = []struct {
 	group string
 	n     int
 }{{"G", 14}, {"S", 4}, {"T", 2}, {"B", 4}, {"I", 8}, {"V", 5}, {"D", 5}}
 
-// A claimed is a line of the page's tables.
-type claimed struct {
+// A claim is a line of the page's tables.
+type claim struct {
 	id       string // or what it is about, in lines that prove no claim of their own
 	isClaim  bool
 	tests    []string
@@ -38,7 +38,7 @@ type claimed struct {
 var spans = regexp.MustCompile("`([^`]+)`")
 
 // claims reads the page.
-func claims(t *testing.T) (all []claimed) {
+func claims(t *testing.T) (all []claim) {
 	t.Helper()
 	page, err := os.ReadFile(claimsPage)
 	if err != nil {
@@ -49,7 +49,7 @@ func claims(t *testing.T) (all []claimed) {
 		if line[0] != '|' || len(cells) != 5 || cells[2] == "test" || strings.HasPrefix(cells[0], "---") {
 			continue
 		}
-		c := claimed{id: strings.Trim(cells[0], "*"), isClaim: strings.HasPrefix(cells[0], "**"), tests: quoted(cells[2]), prints: quoted(cells[4])}
+		c := claim{id: strings.Trim(cells[0], "*"), isClaim: strings.HasPrefix(cells[0], "**"), tests: quoted(cells[2]), prints: quoted(cells[4])}
 		for _, command := range quoted(cells[3]) {
 			c.commands = append(c.commands, strings.Fields(command))
 		}
@@ -61,7 +61,7 @@ func claims(t *testing.T) (all []claimed) {
 	return all
 }
 
-// quoted returns what stands between backticks.
+// quoted returns the texts between backticks.
 func quoted(text string) (all []string) {
 	for _, match := range spans.FindAllStringSubmatch(text, -1) {
 		all = append(all, match[1])
@@ -148,8 +148,8 @@ func provedBy(t *testing.T) map[string][]string {
 	return all
 }
 
-// Each command prints something of what its line says, and each thing is printed
-// by one of them.
+// Each command of a line prints one of the line's texts, and each text is printed by one
+// of them.
 func TestThePagesCommandsPrintWhatItSays(t *testing.T) {
 	for _, c := range claims(t) {
 		found := make(map[string]bool)
@@ -183,8 +183,8 @@ func TestThePagesCommandsPrintWhatItSays(t *testing.T) {
 	}
 }
 
-// prints reports whether words stand in a line of the output, whatever the
-// spaces between them.
+// prints reports whether a line of the output contains the words, with any spaces
+// between them.
 func prints(out, words string) bool {
 	exactly := regexp.MustCompile(`(?:^|[ >])` + regexp.QuoteMeta(words) + `(?:$|[ ,:<])`)
 	for line := range strings.Lines(out) {

@@ -25,7 +25,7 @@ func progress() {
 	main()
 }
 
-// printLines LINES LENGTH prints lines of a letter that only this rank uses, half of
+// printLines LINES LENGTH prints lines of a character that only this rank uses, half of
 // them on standard error, without a pause. Then it appends its process number to the
 // file that PIDS names, if any.
 func printLines() {

@@ -9,7 +9,7 @@ import (
 )
 
 // waitFull waits until the pipe on its standard input is full, so that its writer
-// blocks. The kernel announces that to nobody but the writer.
+// blocks. It polls, because the kernel notifies only the writer.
 func waitFull() {
 	size, err := unix.FcntlInt(0, unix.F_GETPIPE_SZ, 0)
 	for deadline := time.Now().Add(20 * time.Second); err == nil; time.Sleep(time.Millisecond) {

@@ -14,8 +14,7 @@ var signals = map[string]os.Signal{
 	"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "QUIT": syscall.SIGQUIT,
 }
 
-// alive reports whether a process runs. One that has ended and that nobody has
-// waited for yet does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil {
 		text := string(stat)

@@ -35,7 +35,7 @@ func collectiveOrFile(arg string) (c sched.Collective, s *sched.Schedule, err er
 func noneOf(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
-			return callErrorf("--%s with a file: the file says it all", name)
+			return callErrorf("--%s with a file: the file determines it", name)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func newShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
-		Long: `Show the schedule of a collective among P ranks, or one that a file holds. If no
+		Long: `Show the schedule of a collective among P ranks, or the one in a file. If no
 algorithm is named, it is the one that a call of that size would select, on this
 machine if --transport is inproc or shm.
 

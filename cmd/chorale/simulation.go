@@ -127,7 +127,7 @@ type scenario struct {
 
 // A formula is the cost of an algorithm by the catalog.
 type formula struct {
-	text    string // in the letters of package algo
+	text    string // in the symbols of package algo
 	words   int    // its n
 	cost    model.Cost
 	allPort bool // it is for nodes that use all their links at once

@@ -1,7 +1,7 @@
-// Balance evens out work. The ranks have items that cost more or less, and some
-// ranks have many. Prefix sums tell each item what all items before it cost, and
-// thereby which rank is to have it, if each is to have the same share of the
-// total. The items keep their order.
+// Balance balances load. The ranks have items of different costs, and some ranks
+// have many. A prefix sum gives each item the total cost of all items before it, and
+// thereby the rank that gets it, if each rank is to have the same share of the total.
+// The items keep their order.
 //
 //	chorale run -n 5 ./examples/balance
 //	chorale run -n 5 ./examples/balance -items 10000
@@ -37,7 +37,7 @@ func main() {
 	})
 }
 
-// items returns what a rank has at first.
+// items returns the items that a rank has at first.
 func items(rank, n int) []item {
 	random := rand.New(rand.NewPCG(1, uint64(rank)))
 	mine := make([]item, random.IntN(n+1))
@@ -80,7 +80,7 @@ func balance(ctx context.Context, c *chorale.Comm, mine []item) ([]item, error) 
 	return got, chorale.AllToAllV(ctx, c, got, mine, receive, send)
 }
 
-// check compares what the ranks have with what they had, on rank 0.
+// check compares the items with those that the ranks had at first, on rank 0.
 func check(ctx context.Context, c *chorale.Comm, mine []item, n int) error {
 	p := c.Size()
 	counts := make([]int, p)
@@ -88,12 +88,12 @@ func check(ctx context.Context, c *chorale.Comm, mine []item, n int) error {
 		return err
 	}
 	var want []item
-	had, dearest := 0, 0 // what the busiest rank had, and what the dearest item costs
+	had, largest := 0, 0 // the largest costs of a rank and of an item
 	for rank := range p {
 		before := items(rank, n)
 		had = max(had, cost(before))
 		for _, it := range before {
-			dearest = max(dearest, it.Cost)
+			largest = max(largest, it.Cost)
 		}
 		want = append(want, before...)
 	}
@@ -109,7 +109,7 @@ func check(ctx context.Context, c *chorale.Comm, mine []item, n int) error {
 		has = max(has, cost(got[:k]))
 		got = got[k:]
 	}
-	if has > total/p+dearest+1 {
+	if has > total/p+largest+1 {
 		return fmt.Errorf("the busiest rank has work for %d: want the mean, %d, and at most one item more", has, total/p)
 	}
 	mean := float64(total) / float64(p)

@@ -1,6 +1,6 @@
 // Floyd finds the shortest paths between all pairs of vertices. The ranks form a
-// grid, and each has a block of the matrix of distances. In step k a path may
-// lead through vertex k: then row k comes down the columns of the grid, and
+// grid, and each has a block of the matrix of distances. In step k, paths through
+// vertex k are considered: row k is broadcast along the columns of the grid, and
 // column k along its rows.
 //
 //	chorale run -n 9 ./examples/floyd
@@ -56,7 +56,7 @@ func edges(i, n int) []int {
 	return row
 }
 
-// span returns where a part begins and ends; owner is the part that has k.
+// span returns the bounds of a part; owner returns the part that contains k.
 func span(part, parts, n int) (from, to int) { return part * n / parts, (part + 1) * n / parts }
 func owner(k, parts, n int) int              { return ((k+1)*parts - 1) / n }
 

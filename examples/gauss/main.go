@@ -1,12 +1,12 @@
 // Gauss solves a system of linear equations by Gaussian elimination with partial
 // pivoting. Rank r has the equations r, r+p, r+2p and so on, so that all ranks
-// have work until the end. No rows are interchanged: each step picks its pivot
-// among the rows that have not been one.
+// have work until the end. No rows are interchanged: each step chooses its pivot
+// from the rows that have not been one.
 //
 //	chorale run -n 5 ./examples/gauss
 //	chorale run -n 5 ./examples/gauss -n 200
 //
-// It uses AllReduce with MaxLoc, which finds the pivot and where it is, and
+// It uses AllReduce with MaxLoc, which finds the pivot and its row, and
 // Bcast, from the rank that has the pivot row.
 package main
 
@@ -46,8 +46,8 @@ func main() {
 
 func solution(j int) float64 { return float64(j + 1) }
 
-// equation returns a row of the matrix and, at its end, of the right side, which
-// is made so that the solution is known.
+// equation returns a row of the matrix, with its right side at the end. The right side
+// is computed from the solution.
 func equation(i, n int) []float64 {
 	random := rand.New(rand.NewPCG(1, uint64(i)))
 	row := make([]float64, n+1)

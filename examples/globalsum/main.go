@@ -5,7 +5,7 @@
 //	chorale run -n 7 ./examples/globalsum -algorithm recursive-doubling
 //
 // It uses Reduce and AllReduce. WithStats counts the messages, and the schedule
-// tells the steps.
+// has the steps.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	})
 }
 
-// choose puts a named algorithm in the place of the one that it can replace.
+// choose replaces the default algorithm of the collective that has the named one.
 func choose(name string) (reduce, allreduce string, err error) {
 	reduce, allreduce = "tree", "butterfly"
 	if name == "" {
@@ -84,7 +84,7 @@ func onEveryRank(ctx context.Context, c *chorale.Comm, algorithm string) error {
 	return err
 }
 
-// count says, on rank 0, how many steps the schedule has, and how many messages
+// count returns, on rank 0, the number of steps of the schedule and of messages that
 // all ranks together have sent.
 func count(ctx context.Context, c *chorale.Comm, collective, algorithm string, stats chorale.Stats) (string, error) {
 	sent := []int{stats.Messages}

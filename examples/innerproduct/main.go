@@ -1,5 +1,5 @@
 // Innerproduct computes the inner product of two vectors, and the angle between
-// them. Each rank gets a block of both vectors; the parts' sums are added up.
+// them. Each rank gets a block of both vectors, and the partial sums are reduced.
 //
 //	chorale run -n 5 ./examples/innerproduct
 //	chorale run -n 5 ./examples/innerproduct -n 1000003
@@ -25,7 +25,7 @@ func main() {
 	})
 }
 
-// vectors returns the whole of both.
+// vectors returns both vectors as a whole.
 func vectors(n int) (x, y []float64) {
 	x, y = make([]float64, n), make([]float64, n)
 	for i := range n {

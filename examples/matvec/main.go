@@ -1,6 +1,6 @@
 // Matvec multiplies a matrix by a vector on an n×n grid of ranks, which are
-// numbered row by row. Rank (i, j) has the element A[i,j]. The vector x lies
-// along the top row of the grid, and y = Ax comes to lie down the left column.
+// numbered row by row. Rank (i, j) has the element A[i,j]. The vector x is
+// distributed over the top row of the grid, and y = Ax over the left column.
 //
 //	chorale run -n 16 ./examples/matvec
 //	chorale run -n 16 ./examples/matvec -tell 6
@@ -22,13 +22,13 @@ import (
 )
 
 func main() {
-	tell := flag.Int("tell", 9, "the `rank` that says what it does, if there are so many")
+	tell := flag.Int("tell", 9, "the `rank` that prints its part in the computation, if it exists")
 	flag.Parse()
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		n := int(math.Sqrt(float64(c.Size())))
 		grid, err := c.Grid(ctx, []int{n, n}, nil)
 		if err != nil || grid == nil {
-			return err // nil: a rank that is left over
+			return err // a nil grid: this rank is not part of it
 		}
 		return multiply(ctx, grid, n, *tell)
 	})
@@ -76,7 +76,7 @@ func multiply(ctx context.Context, grid *chorale.Grid, n, tell int) error {
 	return nil
 }
 
-// role says what rank (i, j) does.
+// role describes the part of rank (i, j).
 func role(grid *chorale.Grid, i, j, n int) string {
 	top, _ := grid.RankAt(0, j)
 	left, _ := grid.RankAt(i, 0)

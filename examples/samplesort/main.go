@@ -1,6 +1,6 @@
-// Samplesort sorts keys that are spread over the ranks. Each rank sorts its own
-// and shows a sample; the samples of all tell where to divide, so that the parts
-// are of about the same size however the keys are distributed; each rank then
+// Samplesort sorts keys that are distributed over the ranks. Each rank sorts its own
+// keys and contributes a sample. The samples of all ranks determine splitters, so that
+// the parts have about the same size for any distribution of the keys. Each rank then
 // gets one part.
 //
 //	chorale run -n 5 ./examples/samplesort
@@ -33,7 +33,7 @@ func main() {
 	})
 }
 
-// keys returns the keys of one rank of so many: most are near to 0.
+// keys returns the keys of one rank. Most keys are near 0.
 func keys(n, rank, ranks int) []int {
 	random := rand.New(rand.NewPCG(1, 2))
 	var mine []int
@@ -51,7 +51,7 @@ func sorted(ctx context.Context, c *chorale.Comm, mine []int) ([]int, error) {
 	slices.Sort(mine)
 	sample := make([]int, p)
 	for i := range sample {
-		if len(mine) > 0 { // any sample would do; this one divides well
+		if len(mine) > 0 { // any sample is correct; this one is balanced
 			sample[i] = mine[i*len(mine)/p]
 		}
 	}
@@ -89,7 +89,7 @@ func sum(counts []int) (total int) {
 	return total
 }
 
-// check compares the parts of all ranks with the keys as one rank sorts them.
+// check compares the parts of all ranks with a serial sort, on rank 0.
 func check(ctx context.Context, c *chorale.Comm, part []int, n int) error {
 	counts := make([]int, c.Size())
 	if err := chorale.AllGather(ctx, c, counts, []int{len(part)}); err != nil {

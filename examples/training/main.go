@@ -1,7 +1,7 @@
-// Training fits a model to data that is spread over the ranks: it tells three
-// species of iris apart by four measurements (softmax regression, by gradient
-// descent). Each rank computes the gradient of its own flowers; the sum over all
-// ranks moves the model, of which every rank holds the same bits.
+// Training fits a model to data that is distributed over the ranks: it classifies
+// three species of iris by four measurements (softmax regression, by gradient
+// descent). Each rank computes the gradient of its own flowers. The sum over all ranks
+// updates the model, and every rank holds the same bits of it.
 //
 //	chorale run -n 5 ./examples/training
 //	chorale run -n 5 ./examples/training -steps 5000
@@ -91,8 +91,8 @@ func flowers() (learn, test []flower, err error) {
 	return learn, test, nil
 }
 
-// train makes a model of n flowers, of which this rank has some. Reduce adds up
-// what the ranks have computed. The loss is that before the last step.
+// train fits a model to n flowers, of which this rank has some. Reduce adds up the
+// gradients of the ranks. The loss is that before the last step.
 func train(mine []flower, n, steps int, reduce func([]float64) error) (model []float64, loss float64, err error) {
 	model = make([]float64, weights)
 	sums := make([]float64, weights+1) // the gradient, and the loss
@@ -119,7 +119,7 @@ func train(mine []flower, n, steps int, reduce func([]float64) error) (model []f
 	return model, loss, nil
 }
 
-// predict returns how likely the flower is of each species.
+// predict returns the probability of each species.
 func predict(model []float64, f flower) (likely [species]float64) {
 	total := 0.0
 	for s := range likely {

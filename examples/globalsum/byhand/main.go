@@ -1,6 +1,6 @@
 // Byhand adds up the numbers of the ranks as globalsum does, by the tree and by
-// the butterfly, but with messages from one rank to another alone: what Reduce
-// and AllReduce do, written out.
+// the butterfly, but with point-to-point messages alone. It spells out the work of
+// Reduce and AllReduce.
 //
 //	chorale run -n 7 ./examples/globalsum/byhand
 //	chorale run -n 7 ./examples/globalsum/byhand -messages
@@ -36,9 +36,9 @@ func main() {
 	})
 }
 
-// tree leaves the sum on rank 0. The back half of the active ranks hands its
-// sums to the front half, and is done. If their number is odd, the rank in the
-// middle sits the step out.
+// tree leaves the sum on rank 0. In each step, the upper half of the active ranks sends
+// its sums to the lower half, and is done. If the number of active ranks is odd, the
+// rank in the middle is idle in that step.
 func tree(ctx context.Context, c *chorale.Comm) (int, error) {
 	sum, got := []int{c.Rank()}, []int{0}
 	active := c.Size()
@@ -46,7 +46,7 @@ func tree(ctx context.Context, c *chorale.Comm) (int, error) {
 		half, keep := active/2, (active+1)/2
 		switch rank := c.Rank(); {
 		case rank >= keep:
-			tell("tree", step, rank, rank-keep)
+			logMessage("tree", step, rank, rank-keep)
 			return 0, chorale.Send(ctx, c, sum, rank-keep, step)
 		case rank < half:
 			if _, err := chorale.Recv(ctx, c, got, rank+keep, step); err != nil {
@@ -59,10 +59,10 @@ func tree(ctx context.Context, c *chorale.Comm) (int, error) {
 	return sum[0], nil
 }
 
-// butterfly leaves the sum on every rank. Groups of ranks double: each rank
-// exchanges sums with its partner in the other half of the group. If the last
-// group is not full, some ranks of its front half have no partner; its first
-// rank sends them the sum.
+// butterfly leaves the sum on every rank. The groups of ranks double in each step: each
+// rank exchanges sums with its partner in the other half of the group. If the last
+// group is not full, some ranks of its lower half have no partner; the first rank of
+// the group sends them the sum.
 func butterfly(ctx context.Context, c *chorale.Comm) (int, error) {
 	sum, got := []int{c.Rank()}, []int{0}
 	for step, half := 1, 1; half < c.Size(); step, half = step+1, 2*half {
@@ -75,13 +75,13 @@ func butterfly(ctx context.Context, c *chorale.Comm) (int, error) {
 				return 0, err
 			}
 		default:
-			tell("butterfly", step, rank, partner)
+			logMessage("butterfly", step, rank, partner)
 			if _, err := chorale.SendRecv(ctx, c, got, partner, sum, partner, step); err != nil {
 				return 0, err
 			}
 			sum[0] += got[0]
 			for alone := c.Size() - half; rank == first && alone < first+half; alone++ {
-				tell("butterfly", step, rank, alone)
+				logMessage("butterfly", step, rank, alone)
 				if err := chorale.Send(ctx, c, sum, alone, step); err != nil {
 					return 0, err
 				}
@@ -91,7 +91,8 @@ func butterfly(ctx context.Context, c *chorale.Comm) (int, error) {
 	return sum[0], nil
 }
 
-func tell(how string, step, from, to int) {
+// logMessage prints a message, if -messages is set.
+func logMessage(how string, step, from, to int) {
 	if *messages {
 		fmt.Printf("%s, step %d: %d→%d\n", how, step, from, to)
 	}
