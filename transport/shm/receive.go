@@ -61,17 +61,28 @@ func (l *link) receive(c *cell, k frameKind) bool {
 	case match.WrongSize:
 		l.e.engine.FailSize(r, h.Size)
 		return false
-	case match.Deliver:
-		if k == rendezvousFrame && l.in.pullsFull() {
-			return false
-		}
-		return l.land(r, c, k)
 	}
-	if l.expectsTagged() || len(l.in.transfers) > 0 || l.in.queue.PostedElsewhere(h.Context) {
-		return l.receiveUnexpected(&h, c, k)
+	t := transfer{first: l.in.taken + 1}
+	switch {
+	case verdict == match.Unexpected && !l.mustMakeWay(h.Context):
+		l.in.blocked = true
+		return false
+	case k == rendezvousFrame && l.in.pullsFull():
+		return false
+	case verdict == match.Deliver:
+		t.recv = r
+		l.in.queue.Unpost(r)
+	default:
+		t.unexpected = &match.Message{Header: h, Data: make([]byte, h.Size)}
+		l.in.queue.Enqueue(t.unexpected)
 	}
-	l.in.blocked = true
-	return false
+	return l.begin(t, c, k)
+}
+
+// mustMakeWay reports whether an operation waits for what may come behind a message of
+// a context.
+func (l *link) mustMakeWay(context uint32) bool {
+	return l.expectsTagged() || len(l.in.transfers) > 0 || l.in.queue.PostedElsewhere(context)
 }
 
 // validFrame reports whether a frame that begins a message can be one.
@@ -87,17 +98,15 @@ func (l *link) validFrame(c *cell, k frameKind) bool {
 	return c.remote().total <= totalMax
 }
 
-// land does with a message, or its first chunk, what its receive says.
-func (l *link) land(r *match.Recv, c *cell, k frameKind) bool {
-	l.in.queue.Unpost(r)
-	t := transfer{first: l.in.taken + 1, recv: r}
+// begin takes a message, or its first chunk, to where it goes.
+func (l *link) begin(t transfer, c *cell, k frameKind) bool {
 	switch k {
 	case inlineFrame:
 		n := c.step().size
-		match.Land(r.Recv, c.body[:n:n])
+		t.put(c.body[:n:n])
 		l.take()
 	case multicastFrame:
-		match.Land(r.Recv, c.multicastData())
+		t.put(c.multicastData())
 		l.takeMulticast()
 	case rendezvousFrame:
 		return l.pull(t, c)
@@ -105,12 +114,12 @@ func (l *link) land(r *match.Recv, c *cell, k frameKind) bool {
 		if !l.unstage(t, c) {
 			return false
 		}
-		if r.Got < len(r.Into) {
+		if !t.complete() {
 			l.in.transfers = append(l.in.transfers, t)
 			return true
 		}
 	}
-	l.in.queue.Complete(r)
+	l.finish(&t)
 	return true
 }
 
@@ -150,16 +159,17 @@ func (t *transfer) put(p []byte) {
 	t.unexpected.Got += copy(t.unexpected.Data[t.unexpected.Got:], p)
 }
 
-// endIfComplete reports whether the whole message has arrived, and completes its
-// receive if so.
-func (l *link) endIfComplete(t *transfer) bool {
-	if _, got, size := t.state(); got < size {
-		return false
-	}
+// complete reports whether the whole message has arrived.
+func (t *transfer) complete() bool {
+	_, got, size := t.state()
+	return got == size
+}
+
+// finish completes the receive of a message that has arrived.
+func (l *link) finish(t *transfer) {
 	if t.recv != nil {
 		l.in.queue.Complete(t.recv)
 	}
-	return true
 }
 
 // find returns the transfer that a frame continues.
@@ -178,8 +188,9 @@ func (l *link) receiveChunk(c *cell) bool {
 	if !l.unstage(t, c) {
 		return false
 	}
-	if l.endIfComplete(&t) {
+	if t.complete() {
 		l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
+		l.finish(&t)
 	}
 	return true
 }
@@ -197,34 +208,6 @@ func (l *link) receiveRemainder(c *cell) bool {
 	t := l.in.transfers[i]
 	l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
 	return l.pull(t, c)
-}
-
-// receiveUnexpected moves a message to the unexpected queue.
-func (l *link) receiveUnexpected(h *match.Header, c *cell, k frameKind) bool {
-	if k == rendezvousFrame && l.in.pullsFull() {
-		return false
-	}
-	m := &match.Message{Header: *h, Data: make([]byte, h.Size)}
-	l.in.queue.Enqueue(m)
-	t := transfer{first: l.in.taken + 1, unexpected: m}
-	switch k {
-	case inlineFrame:
-		t.put(c.body[:h.Size])
-		l.take()
-	case multicastFrame:
-		t.put(c.multicastData())
-		l.takeMulticast()
-	case rendezvousFrame:
-		return l.pull(t, c)
-	default:
-		if !l.unstage(t, c) {
-			return false
-		}
-		if !m.Complete() {
-			l.in.transfers = append(l.in.transfers, t)
-		}
-	}
-	return true
 }
 
 // deliverUnexpected gives one unexpected message to its receive. It returns false if

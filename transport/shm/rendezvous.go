@@ -37,7 +37,7 @@ func (l *link) pull(t transfer, c *cell) bool {
 			return false
 		default:
 			l.take()
-			l.endIfComplete(&t)
+			l.finish(&t)
 			return true
 		}
 	}

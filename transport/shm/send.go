@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
@@ -378,22 +379,8 @@ func (l *link) isRequested(frame uint32) bool {
 
 // cancel removes the messages of an operation that has failed.
 func (q *sendQueue) cancel(o *progress.Op) {
-	kept := q.queue[:0]
-	for _, m := range q.queue {
-		if m.op != o {
-			kept = append(kept, m)
-		}
-	}
-	clear(q.queue[len(kept):])
-	q.queue = kept
-	pending := q.rendezvous[:0]
-	for _, r := range q.rendezvous {
-		if r.op != o {
-			pending = append(pending, r)
-		}
-	}
-	clear(q.rendezvous[len(pending):])
-	q.rendezvous = pending
+	q.queue = slices.DeleteFunc(q.queue, func(m outgoing) bool { return m.op == o })
+	q.rendezvous = slices.DeleteFunc(q.rendezvous, func(r pendingRendezvous) bool { return r.op == o })
 }
 
 // waitsForRoom reports whether a message of an operation in progress is queued or

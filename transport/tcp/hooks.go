@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"slices"
+
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
@@ -35,7 +37,7 @@ func (h *hooks) Left(o *progress.Op) {
 	for _, l := range h.links {
 		if l != nil {
 			l.in.queue.Cancel(&o.Step)
-			l.out.cancel(o)
+			l.out.queue = slices.DeleteFunc(l.out.queue, func(m outgoing) bool { return m.op == o })
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 // A phase is how far a link has come.
@@ -145,16 +144,4 @@ func (l *link) lost(err error) {
 // protocolError ends the link because the peer sends what is no frame.
 func (l *link) protocolError(err error) {
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its connection carries " + err.Error()})
-}
-
-// cancel removes the messages of an operation that has failed.
-func (s *sendBuffer) cancel(o *progress.Op) {
-	kept := s.queue[:0]
-	for _, m := range s.queue {
-		if m.op != o {
-			kept = append(kept, m)
-		}
-	}
-	clear(s.queue[len(kept):])
-	s.queue = kept
 }
