@@ -8,9 +8,9 @@ import (
 	"github.com/chorale-go/chorale"
 )
 
-// steadily measures what a call allocates on all ranks together, once it is
-// known.
-func steadily(t *testing.T, p int, call func(ctx context.Context, c *chorale.Comm) error) float64 {
+// steadyAllocs returns the allocations of a call on all ranks together, once it is
+// cached.
+func steadyAllocs(t *testing.T, p int, call func(ctx context.Context, c *chorale.Comm) error) float64 {
 	t.Helper()
 	const runs = 100
 	var allocations float64
@@ -40,7 +40,7 @@ func steadily(t *testing.T, p int, call func(ctx context.Context, c *chorale.Com
 	return allocations
 }
 
-func TestACallThatIsKnownAllocatesNothing(t *testing.T) {
+func TestCachedCallAllocatesNothing(t *testing.T) {
 	const n = 1000
 	uneven := []int{1, 2, 3}
 	for name, call := range map[string]func(ctx context.Context, c *chorale.Comm, buf []float64) error{
@@ -83,7 +83,7 @@ func TestACallThatIsKnownAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bufs := [3][]float64{make([]float64, 6*n), make([]float64, 6*n), make([]float64, 6*n)}
-			if got := steadily(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+			if got := steadyAllocs(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 				return call(ctx, c, bufs[c.Rank()])
 			}); got != 0 {
 				t.Errorf("%v allocations on 3 ranks, want 0", got)
@@ -94,10 +94,10 @@ func TestACallThatIsKnownAllocatesNothing(t *testing.T) {
 
 func average(a, b float64) float64 { return (a + b) / 2 }
 
-func TestStartingAPreparedCallAllocatesNothing(t *testing.T) {
+func TestPreparedCallAllocatesNothing(t *testing.T) {
 	var prepared [2]*chorale.Persistent
 	var buf [2][]float64
-	if got := steadily(t, 2, func(ctx context.Context, c *chorale.Comm) (err error) {
+	if got := steadyAllocs(t, 2, func(ctx context.Context, c *chorale.Comm) (err error) {
 		p := &prepared[c.Rank()]
 		if *p == nil {
 			buf[c.Rank()] = make([]float64, 8)
@@ -117,7 +117,7 @@ func TestStartingAPreparedCallAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestKeptCallsAreBounded(t *testing.T) {
+func TestCacheOfCallsIsBounded(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		for n := range 2 * chorale.KeptCalls {
 			v := make([]int, n)

@@ -13,7 +13,7 @@ func benchmark(b *testing.B, p int, call func(ctx context.Context, c *chorale.Co
 	b.Helper()
 	b.ReportAllocs()
 	err := chorale.Run(b.Context(), p, func(ctx context.Context, c *chorale.Comm) error {
-		for range 10 { // the first calls work out what the others use
+		for range 10 { // the first calls compile what the others use
 			if err := call(ctx, c); err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func BenchmarkAllReduce8Bytes(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy1MiB is what BenchmarkBcast1MiB is measured against.
+// BenchmarkCopy1MiB is the baseline of BenchmarkBcast1MiB.
 func BenchmarkCopy1MiB(b *testing.B) {
 	src, dst := make([]byte, 1<<20), make([]byte, 1<<20)
 	b.SetBytes(1 << 20)
@@ -101,11 +101,11 @@ func BenchmarkTenThousandRanks(b *testing.B) {
 	}
 }
 
-// BenchmarkOverlap computes while a started allreduce of 1 MiB is under way;
-// compare it with the two done one after the other.
+// BenchmarkOverlap computes while a nonblocking allreduce of 1 MiB is in progress.
+// Compare it with the two done one after the other.
 func BenchmarkOverlap(b *testing.B) {
-	for _, started := range []bool{false, true} {
-		b.Run(fmt.Sprintf("started=%v", started), func(b *testing.B) {
+	for _, nonblocking := range []bool{false, true} {
+		b.Run(fmt.Sprintf("nonblocking=%v", nonblocking), func(b *testing.B) {
 			const p = 2
 			bufs, work := make([][]float32, p), make([][]float32, p)
 			for i := range bufs {
@@ -115,7 +115,7 @@ func BenchmarkOverlap(b *testing.B) {
 				reduce := func(ctx context.Context, c *chorale.Comm) error {
 					return chorale.AllReduce(ctx, c, bufs[c.Rank()], bufs[c.Rank()], chorale.Sum)
 				}
-				if !started {
+				if !nonblocking {
 					compute(work[c.Rank()])
 					return reduce(ctx, c)
 				}
@@ -135,7 +135,7 @@ func compute(v []float32) {
 	}
 }
 
-// BenchmarkAlone is what a call costs beside its messages: there are none.
+// BenchmarkAlone is the cost of a call without messages.
 func BenchmarkAlone(b *testing.B) {
 	var src, dst [1]float64
 	benchmark(b, 1, func(ctx context.Context, c *chorale.Comm) error {

@@ -11,94 +11,99 @@ import (
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/internal/kernel"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A request is a collective call with its memory: what this rank has of the two
-// buffers.
-type request[T any] struct {
+// arguments are those of one collective call: its key, and this rank's memory.
+type arguments[T any] struct {
 	callKey
-	counts parts // where parts differ in length
+	counts partCounts
 	in     []T
 	out    []T
 	op     Op[T]
 }
 
-// fill fills a request in, but for the operation, piece by piece: a literal is made
-// elsewhere, and copied.
-func (r *request[T]) fill(collective sched.Collective, root, count int, out, in []T) {
-	r.collective, r.root, r.count = collective, root, count
-	r.out, r.in = out, in
+// set sets all but the operation, field by field. A composite literal would be
+// built elsewhere and copied.
+func (a *arguments[T]) set(collective sched.Collective, root, count int, out, in []T) {
+	a.collective, a.root, a.count = collective, root, count
+	a.out, a.in = out, in
 }
 
-// A callKey is all that a program, its layout and its operation depend on, but
-// for parts that differ in length.
+// A callKey is all that a program, its layout and its operation depend on, except
+// for the counts of parts that differ in length.
 type callKey struct {
 	collective  sched.Collective
-	root, count int // count: elements of the vector, or of a part
+	root, count int // count: elements of the vector, or of one part
 	elem        reflect.Type
 	op          kernel.Op
 	custom      bool // the operation is the caller's function
 	commutative bool
-	uneven      uint64 // a digest of counts; 0 if parts are alike
-	algorithm   string // as asked for; "" is for us to choose
+	uneven      uint64 // a digest of the counts; 0 if all parts have the same length
+	algorithm   string // that the caller names; "" leaves it to the selection
 	schedule    *sched.Schedule
 }
 
-// parts is how many elements each rank's part of a buffer has. Nil means that
+// partCounts is how many elements each rank's part of a buffer has. Nil means that
 // all have the same number.
-type parts struct{ in, out []int }
+type partCounts struct{ in, out []int }
 
-func (p parts) equal(o parts) bool { return slices.Equal(p.in, o.in) && slices.Equal(p.out, o.out) }
+func (p partCounts) equal(o partCounts) bool {
+	return slices.Equal(p.in, o.in) && slices.Equal(p.out, o.out)
+}
 
-// A call is a request worked out, without its memory.
+// A call is compiled: it has all but the caller's memory.
 type call struct {
 	key       callKey
-	counts    parts
+	counts    partCounts
 	signature string
 	algorithm string
 	plan      *exec.Plan
 	combiner  combiner // nil where nothing is combined
 }
 
-// do makes a collective call: it finds or works out the call, and carries it
-// out.
-func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) error {
+// do makes a collective call. It compiles the call unless the cache has it.
+func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) error {
 	if !c.busy.CompareAndSwap(false, true) {
-		return &Error{Call: r.collective.String(), Rank: c.rank, Step: -1, Peer: -1, Err: ErrBusy}
+		return c.newError(a.collective.String(), ErrBusy)
 	}
 	defer c.busy.Store(false)
 	if c.freed {
-		return &Error{Call: r.collective.String(), Rank: c.rank, Step: -1, Peer: -1, Err: fmt.Errorf("the communicator was freed: %w", ErrClosed)}
+		return c.newError(a.collective.String(), fmt.Errorf("the communicator was freed: %w", ErrClosed))
 	}
-	// A call that fails here counts, so that ranks which fail alike stay in
-	// step, and others learn that this rank has gone on.
+	// A call that fails from here on counts. So ranks that all fail stay in step,
+	// and other ranks notice that this one has moved on.
 	signature := transport.Signature{Context: c.context, Sequence: c.sequence}
 	c.sequence++
 
-	chosen := choices(options)
-	r.elem = reflect.TypeFor[T]()
-	r.algorithm, r.schedule = chosen.algorithm, chosen.schedule
-	r.callKey.op, r.custom, r.commutative = r.op.builtin, r.op.Combine != nil, r.op.Commutative
-	call, err := find(c, r)
-	if err != nil {
-		return err
+	chosen := mergeOptions(options)
+	a.elem = reflect.TypeFor[T]()
+	a.algorithm, a.schedule = chosen.algorithm, chosen.schedule
+	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.Combine != nil, a.op.Commutative
+	call := c.cache.find(&a.callKey, &a.counts)
+	if call == nil {
+		var err error
+		if call, err = compile(c, a); err != nil {
+			return err
+		}
+		c.cache.add(call)
 	}
-	in, out := bytesOf(r.in), bytesOf(r.out)
+	in, out := bytesOf(a.in), bytesOf(a.out)
 	if exec.Overlap(in, out) && !call.plan.InPlace(in, out) {
-		return c.wrong(r.collective.String(), "dst and src overlap: want the same memory, or none in common")
+		return c.argumentErrorf(a.collective.String(), "dst and src overlap: want the same memory, or none in common")
 	}
 	signature.Call = call.signature
 	var op exec.Op
 	if call.combiner != nil {
 		if f, ok := call.combiner.(*funcCombiner[T]); ok {
-			f.combine, f.panicked = r.op.Combine, nil
+			f.combine, f.panicked = a.op.Combine, nil
 		}
 		op = call.combiner.op()
 	}
 	if err := call.plan.Run(ctx, c.job.endpoint, signature, in, out, op); err != nil {
-		return c.failed(r.collective.String(), err)
+		return c.failed(a.collective.String(), err)
 	}
 	if chosen.stats != nil {
 		s := call.plan.Stats()
@@ -106,90 +111,56 @@ func do[T any](ctx context.Context, c *Comm, r *request[T], options []Option) er
 	}
 	if call.combiner != nil {
 		if err := call.combiner.failure(); err != nil {
-			return c.failed(r.collective.String(), err)
+			return c.failed(a.collective.String(), err)
 		}
 	}
 	return nil
 }
 
-// find returns the call that the communicator keeps, or works it out.
-func find[T any](c *Comm, r *request[T]) (*call, error) {
-	recent := c.recently(&r.callKey)
-	if call := *recent; call != nil && call.key == r.callKey && call.counts.equal(r.counts) {
-		return call, nil
+// compile makes a call from its arguments, or returns an argument error.
+func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
+	name := a.collective.String()
+	if err := checkElement(a.elem); err != nil {
+		return nil, c.argumentErrorf(name, "%w", err)
 	}
-	if call := c.calls[r.callKey]; call != nil && call.counts.equal(r.counts) {
-		*recent = call
-		return call, nil
+	if a.root < 0 || a.root >= c.size {
+		return nil, c.argumentErrorf(name, "no root %d: want 0 to %d", a.root, c.size-1)
 	}
-	call, err := workOut(c, r)
-	if err != nil {
-		return nil, err
-	}
-	c.keep(call)
-	return call, nil
-}
-
-// recently returns where the last call of a kind stands. To look there takes a
-// seventh of the time that the map takes.
-func (c *Comm) recently(key *callKey) **call {
-	return &c.recent[uint(int(key.collective)*5+key.root)%uint(len(c.recent))]
-}
-
-// keep remembers a call in the place of the oldest.
-func (c *Comm) keep(made *call) {
-	if len(c.kept) < KeptCalls {
-		c.kept = append(c.kept, made)
-	} else {
-		if old := c.kept[c.oldest]; c.calls[old.key] == old {
-			delete(c.calls, old.key)
-		}
-		c.kept[c.oldest] = made
-		c.oldest = (c.oldest + 1) % KeptCalls
-	}
-	c.calls[made.key] = made
-	*c.recently(&made.key) = made
-}
-
-func workOut[T any](c *Comm, r *request[T]) (*call, error) {
-	name := r.collective.String()
-	if err := checkElement(r.elem); err != nil {
-		return nil, c.wrong(name, "%w", err)
-	}
-	if r.root < 0 || r.root >= c.size {
-		return nil, c.wrong(name, "no root %d: want 0 to %d", r.root, c.size-1)
-	}
-	made := &call{key: r.callKey, counts: parts{slices.Clone(r.counts.in), slices.Clone(r.counts.out)}}
+	compiled := &call{key: a.callKey, counts: partCounts{slices.Clone(a.counts.in), slices.Clone(a.counts.out)}}
 	opName := ""
-	if r.collective.Combines() {
-		kernel := kernel.For(r.callKey.op, r.elem.Kind())
-		opName = cmp.Or(r.callKey.op.String(), "func")
+	if a.collective.Combines() {
+		kernel := kernel.For(a.callKey.op, a.elem.Kind())
+		opName = cmp.Or(a.callKey.op.String(), "func")
 		switch {
 		case kernel != nil:
-			made.combiner = newBuiltin(kernel)
-		case r.custom:
-			made.combiner = newFunc[T]()
+			compiled.combiner = newBuiltin(kernel)
+		case a.custom:
+			compiled.combiner = newFunc[T]()
 		default:
-			return nil, c.wrong(name, "the operation has no Combine function")
+			return nil, c.argumentErrorf(name, "the operation has no Combine function")
 		}
 	}
 	size := int(unsafe.Sizeof(*new(T)))
-	s, err := c.schedule(r.callKey, r.counts, size)
+	s, err := c.schedule(a.callKey, a.counts, size)
 	if err != nil {
-		return nil, c.wrong(name, "%w", err)
+		return nil, c.argumentErrorf(name, "%w", err)
 	}
-	in, out := exec.NewLayout(s, r.count, size), exec.NewLayout(s, r.count, size)
-	if r.uneven != 0 {
-		in, out = exec.UnevenLayout(s, r.counts.in, size), exec.UnevenLayout(s, r.counts.out, size)
+	in, out := exec.NewLayout(s, a.count, size), exec.NewLayout(s, a.count, size)
+	if a.uneven != 0 {
+		in, out = exec.UnevenLayout(s, a.counts.in, size), exec.UnevenLayout(s, a.counts.out, size)
 	}
-	made.algorithm = s.Algorithm
-	made.plan = exec.Bind(s, c.rank, in, out, c.members)
-	made.signature = describe(r.callKey, r.counts, opName, s.Algorithm)
-	return made, nil
+	held := in.Range(s.Extent(sched.In, c.rank)).Len() + out.Range(s.Extent(sched.Out, c.rank)).Len()
+	compiled.algorithm = s.Algorithm
+	compiled.plan = exec.Compile(s, exec.Config{
+		Rank: c.rank, Members: c.members, In: in, Out: out,
+		Temporal: selection.Temporal(s.Collective, s.P, held),
+	})
+	compiled.signature = describe(a.callKey, a.counts, opName, s.Algorithm)
+	return compiled, nil
 }
 
-// schedule returns what the call runs.
-func (c *Comm) schedule(key callKey, counts parts, size int) (*sched.Schedule, error) {
+// schedule returns the schedule that the call executes.
+func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedule, error) {
 	s := key.schedule
 	if s != nil {
 		if s.Collective != key.collective || s.P != c.size || s.Root != key.root {
@@ -200,24 +171,24 @@ func (c *Comm) schedule(key callKey, counts parts, size int) (*sched.Schedule, e
 			return nil, fmt.Errorf("the schedule is not right: %w", err)
 		}
 	} else {
+		bytes := key.bytes(c.size, counts, size)
 		name := key.algorithm
-		q := Query{
-			Collective: key.collective.String(), Ranks: c.size, Bytes: key.bytes(c.size, counts, size),
-			Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0, Transport: c.job.transport, Processors: c.job.processors,
-		}
 		if name == "" {
-			choice, err := Choose(q)
+			choice, err := selection.Choose(selection.Query{
+				Collective: key.collective, Ranks: c.size, Bytes: bytes,
+				Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
+				Transport: c.job.config.Transport, Processors: c.job.config.Processors,
+			})
 			if err != nil {
 				return nil, err
 			}
 			name = choice.Algorithm
 		}
-		whole := q.Bytes
-		if key.perRank() {
-			whole *= c.size
+		if key.onePartPerRank() {
+			bytes *= c.size
 		}
 		var err error
-		if s, err = algo.New(key.collective, name, c.size, key.root, whole); err != nil {
+		if s, err = algo.New(key.collective, name, c.size, key.root, bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -230,12 +201,12 @@ func (c *Comm) schedule(key callKey, counts parts, size int) (*sched.Schedule, e
 	return s, nil
 }
 
-// perRank reports whether the vector is one part per rank.
-func (k callKey) perRank() bool { return (&sched.Schedule{Collective: k.collective}).Parted() }
+// onePartPerRank reports whether the vector is one part per rank.
+func (k callKey) onePartPerRank() bool { return (&sched.Schedule{Collective: k.collective}).Parted() }
 
-// bytes returns the size by which an algorithm is chosen: that of the vector,
-// or of an average part where it is one part per rank.
-func (k callKey) bytes(ranks int, counts parts, size int) int {
+// bytes returns the size by which an algorithm is chosen. It is that of the
+// vector, or of an average part where the vector is one part per rank.
+func (k callKey) bytes(ranks int, counts partCounts, size int) int {
 	if k.uneven == 0 {
 		return k.count * size
 	}
@@ -246,8 +217,8 @@ func (k callKey) bytes(ranks int, counts parts, size int) int {
 	return total * size / ranks
 }
 
-// describe says what was called, for comparing and for people.
-func describe(key callKey, counts parts, op, algorithm string) string {
+// describe states the call in words, which ranks compare and mismatch errors show.
+func describe(key callKey, counts partCounts, op, algorithm string) string {
 	s := key.collective.String()
 	if key.collective.Combines() {
 		s += " " + op

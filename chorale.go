@@ -1,18 +1,3 @@
-// Package chorale is collective communication: broadcast, reduction, scatter,
-// gather, and their relatives, among goroutines or processes.
-//
-// A program's main is [Main], and the ranks are processes that the command
-// chorale run starts; or it calls [Run], and the ranks are goroutines:
-//
-//	err := chorale.Run(ctx, 4, func(ctx context.Context, c *chorale.Comm) error {
-//		sum := []int{c.Rank()}
-//		return chorale.AllReduce(ctx, c, sum, sum, chorale.Sum)
-//	})
-//
-// The collectives are generic functions. They take any element type of fixed
-// size without pointers; the destination comes before the source, as in copy.
-// What each rank does is a schedule of package sched, made by an algorithm of
-// package algo; [WithAlgorithm] chooses one.
 package chorale
 
 import (
@@ -31,17 +16,20 @@ import (
 	"github.com/chorale-go/chorale/transport/inproc"
 )
 
-// A Func is what one rank does. Its context ends when the job does.
+// A Func is the function that each rank runs. Its context ends when the job does.
 type Func = func(ctx context.Context, c *Comm) error
 
-// Main is a program's main: it joins the job that the process was started in,
-// calls f, and exits. Started by chorale run, the process is one rank of the
-// job, or, under --transport inproc, runs f once per rank. Started by hand, it
-// is the only rank.
+// Main joins the job that the process was started in, calls f, and exits. It is
+// all that a program's main does. A process that chorale run has started is one
+// rank of the job; under --transport inproc it runs f once per rank. A process
+// started by hand is the only rank of its job.
 //
-// When f fails, Main says so on standard error and exits with status 1. An
-// interrupt or a termination signal ends the context; a process that ends for
-// it exits with 128 plus the signal's number.
+// If f fails or panics, Main writes the error to standard error, tells the other
+// ranks, and exits with status 1. An interrupt or a termination signal ends the
+// context. If f then fails, the exit status is 128 plus the signal's number.
+//
+// Messages of collectives that f leaves unreceived are an error: the ranks did not
+// make the same calls.
 func Main(f Func) {
 	os.Exit(run(f))
 }
@@ -53,7 +41,7 @@ func run(f Func) (status int) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		stop(signalError{<-signals})
-		// A second signal finds the process as it was born, and ends it.
+		// A second signal has its default effect: it ends the process.
 		signal.Stop(signals)
 	}()
 	err := join(ctx, f)
@@ -77,46 +65,46 @@ func (e signalError) Error() string { return "signal: " + e.String() }
 
 // join runs f in the job that the process was started in.
 func join(ctx context.Context, f Func) error {
-	place, err := launch.Environment()
+	env, err := launch.Environment()
 	if err != nil {
 		return err
 	}
-	if place.Transport == "inproc" {
-		return Run(ctx, place.Size, f)
+	if env.Transport == "inproc" {
+		return Run(ctx, env.Size, f)
 	}
 	c, err := Join(ctx)
 	if err != nil {
 		return err
 	}
-	err = perform(ctx, c, f)
+	err = runRank(ctx, c, f)
 	if err != nil {
 		c.abort(err)
 	}
 	return errors.Join(err, c.Close())
 }
 
-// abort ends this rank's part in the job, and tells its peers why: that is what
-// an Exchange does whose context has ended.
-func (c *Comm) abort(why error) {
+// abort ends this rank's part in the job and tells its peers the reason. An
+// Exchange whose context has ended does both.
+func (c *Comm) abort(reason error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(why)
-	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is why
+	cancel(reason)
+	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is the reason
 }
 
-// perform calls f. A rank whose f returns has received all that was sent to it,
-// or else the ranks did not call the same.
-func perform(ctx context.Context, c *Comm, f Func) error {
-	if err := protect(ctx, c, f); err != nil {
+// runRank calls f, and then checks that the rank has received every message of a
+// collective. If it has not, the ranks did not make the same calls.
+func runRank(ctx context.Context, c *Comm, f Func) error {
+	if err := callRecovered(ctx, c, f); err != nil {
 		return err
 	}
 	return c.job.endpoint.CheckUnreceived()
 }
 
-// Join attaches the process to the job that it was started in, as one rank; a
+// Join attaches the process to the job that it was started in, as one rank. A
 // process that no launcher has started is the only rank of its job. The caller
-// closes the communicator. Most programs use [Main] instead.
+// closes the communicator. A process joins once. Most programs use [Main] instead.
 func Join(ctx context.Context) (*Comm, error) {
-	place, err := launch.Environment()
+	env, err := launch.Environment()
 	if err != nil {
 		return nil, err
 	}
@@ -124,19 +112,23 @@ func Join(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newComm(endpoint, place.Transport, place.Processors), nil
+	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors}), nil
 }
 
-// Run runs f on n ranks, each a goroutine of this process, and returns when all
-// have returned. The first error ends the job: contexts end, calls that wait
-// for others return, and Run returns that error with its rank.
+// Run runs f on n ranks, each a goroutine of this process, and returns when all of
+// them have returned. The first error or panic ends the job: contexts end, calls
+// that wait for other ranks return, and Run returns that error with its rank.
+//
+// Messages of collectives that f leaves unreceived are an error: the ranks did not
+// make the same calls.
 func Run(ctx context.Context, n int, f Func) error {
 	if n < 1 {
 		return fmt.Errorf("chorale: run on %d ranks: want at least 1", n)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	job, processors := inproc.New(n), runtime.GOMAXPROCS(0)
+	job := inproc.New(n)
+	config := CommConfig{Transport: "inproc", Processors: runtime.GOMAXPROCS(0)}
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once
@@ -144,9 +136,9 @@ func Run(ctx context.Context, n int, f Func) error {
 	)
 	for rank := range n {
 		ranks.Go(func() {
-			c := newComm(job.Endpoint(rank), "inproc", processors)
+			c := NewComm(job.Endpoint(rank), config)
 			defer c.Close()
-			err := errors.New("left by runtime.Goexit") // unless perform returns
+			err := errors.New("left by runtime.Goexit") // unless runRank returns
 			defer func() {
 				if err == nil {
 					return
@@ -157,15 +149,15 @@ func Run(ctx context.Context, n int, f Func) error {
 					cancel()
 				})
 			}()
-			err = perform(ctx, c, f)
+			err = runRank(ctx, c, f)
 		})
 	}
 	ranks.Wait()
 	return first
 }
 
-// protect calls f, and turns a panic into an error.
-func protect(ctx context.Context, c *Comm, f Func) (err error) {
+// callRecovered calls f, and turns a panic into an error.
+func callRecovered(ctx context.Context, c *Comm, f Func) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())

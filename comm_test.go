@@ -44,8 +44,8 @@ func TestSplitMakesOneCommunicatorPerColorOrderedByKey(t *testing.T) {
 	}
 }
 
-func TestMessagesOfDifferentCommunicatorsNeverMeet(t *testing.T) {
-	onEachNetwork(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+func TestMessagesOfDifferentCommunicatorsNeverMatch(t *testing.T) {
+	onEachTransport(t, 4, func(ctx context.Context, c *chorale.Comm) error {
 		one, err := c.Dup(ctx)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func TestMessagesOfDifferentCommunicatorsNeverMeet(t *testing.T) {
 	})
 }
 
-func TestThousandsOfCommunicatorsComeAndGoWithoutGrowth(t *testing.T) {
+func TestFreedCommunicatorsUseNoMemory(t *testing.T) {
 	const warm, most = 500, 1 << 20
 	var before uint64
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
@@ -116,8 +116,8 @@ func heap() uint64 {
 }
 
 // A rank may free a communicator while others still receive what it has sent.
-func TestFreeHoldsUpNobody(t *testing.T) {
-	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+func TestFreeDoesNotWaitForOtherRanks(t *testing.T) {
+	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		for i := range 200 {
 			sub, err := c.Dup(ctx)
 			if err != nil {
@@ -143,8 +143,8 @@ func TestFreeHoldsUpNobody(t *testing.T) {
 	})
 }
 
-func TestAFreedCommunicatorIsClosed(t *testing.T) {
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+func TestFreedCommunicatorIsClosed(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Dup(ctx)
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func TestAFreedCommunicatorIsClosed(t *testing.T) {
 	})
 }
 
-func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
+func TestSubsetOrdersRanksAsGiven(t *testing.T) {
 	onRanks(t, 5, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Subset(ctx, []int{4, 0, 2})
 		if err != nil {
@@ -177,27 +177,27 @@ func TestSubsetTakesRanksInTheOrderGiven(t *testing.T) {
 	})
 }
 
-func TestAGridHasRowsColumnsAndNeighbours(t *testing.T) {
-	onEachNetwork(t, 13, func(ctx context.Context, c *chorale.Comm) error {
+func TestGridHasRowsColumnsAndNeighbors(t *testing.T) {
+	onEachTransport(t, 13, func(ctx context.Context, c *chorale.Comm) error {
 		g, err := c.Grid(ctx, []int{3, 4}, []bool{true, false})
 		if err != nil {
 			return err
 		}
 		if c.Rank() == 12 {
 			if g != nil {
-				return errors.New("rank 12 has a place on a grid of 12")
+				return errors.New("rank 12 is on a grid of 12")
 			}
 			return nil
 		}
 		at := g.Coordinates(g.Rank())
 		if at[0] != c.Rank()/4 || at[1] != c.Rank()%4 {
-			return fmt.Errorf("rank %d stands at %v", c.Rank(), at)
+			return fmt.Errorf("rank %d has coordinates %v", c.Rank(), at)
 		}
-		above, ok := g.Neighbour(0, -1)
+		above, ok := g.Neighbor(0, -1)
 		if want := (c.Rank() + 8) % 12; !ok || above != want {
 			return fmt.Errorf("above rank %d is %d, %v: want %d, for columns are rings", c.Rank(), above, ok, want)
 		}
-		right, ok := g.Neighbour(1, 1)
+		right, ok := g.Neighbor(1, 1)
 		if edge := at[1] == 3; ok == edge || ok && right != c.Rank()+1 {
 			return fmt.Errorf("right of rank %d is %d, %v", c.Rank(), right, ok)
 		}
@@ -223,7 +223,7 @@ func TestAGridHasRowsColumnsAndNeighbours(t *testing.T) {
 	})
 }
 
-func TestAGridThatDoesNotFitIsNamed(t *testing.T) {
+func TestGridThatDoesNotFitIsAnArgumentError(t *testing.T) {
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		for _, dims := range [][]int{{2, 2}, {0}, {-1, 3}} {
 			if _, err := c.Grid(ctx, dims, nil); !errors.Is(err, chorale.ErrArgument) {

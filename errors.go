@@ -8,34 +8,36 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// What a call can fail of, for errors.Is.
+// Sentinel errors, for errors.Is.
 var (
-	// ErrArgument: the call was wrong on this rank. It has done nothing, and
-	// the communicator is as good as before if all ranks have got this error.
+	// ErrArgument: an argument of the call was wrong on this rank. Nothing was
+	// sent. The communicator stays usable if every rank got this error.
 	ErrArgument = errors.New("wrong argument")
-	// ErrBusy: the communicator is in another call, in another goroutine.
+	// ErrBusy: the communicator is in another collective, in another goroutine, or
+	// another communicator is being created. Nothing was sent, and the
+	// communicator stays usable.
 	ErrBusy = errors.New("the communicator is in another call")
-	// ErrClosed: this rank has left the job.
+	// ErrClosed: this rank has left the job, or freed the communicator.
 	ErrClosed = transport.ErrClosed
 	// ErrLeft: a rank that this one needs has left the job.
 	ErrLeft = transport.ErrLeft
-	// ErrLost: a rank that this one needs is gone without a word.
+	// ErrLost: a rank that this one needs is gone and has sent no termination
+	// notice.
 	ErrLost = transport.ErrLost
 	// ErrAborted: a rank that this one needs gave up.
 	ErrAborted = transport.ErrAborted
 )
 
-// A MismatchError says that two ranks have called different things, and what.
+// A MismatchError says that two ranks made different calls, and which.
 type MismatchError = transport.MismatchError
 
-// An Error says which call failed, where, and why. Once an error other than
-// ErrArgument or ErrBusy has come, the rank's part in the job is over: its
-// peers are told, and later calls fail too.
+// An Error says which call failed, where, and why. The package documentation says
+// what remains usable after it.
 type Error struct {
-	Call string // what was called, as in "allreduce"
-	Rank int    // the rank that reports it
-	Step int    // the step of the rank's program, or -1
-	Peer int    // the rank on whose account it failed, or -1
+	Call string // as in "allreduce"
+	Rank int    // the communicator's rank that reports it
+	Step int    // the step of the rank's program, from 0; -1 if it failed in none
+	Peer int    // the job's rank because of which it failed, or -1
 	Err  error
 }
 
@@ -49,9 +51,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// failed locates what a run of a plan returned.
+// newError returns an Error of this rank that belongs to no step or peer.
+func (c *Comm) newError(call string, err error) *Error {
+	return &Error{Call: call, Rank: c.rank, Step: -1, Peer: -1, Err: err}
+}
+
+// failed returns the Error for what a run of a plan, or an endpoint, returned.
 func (c *Comm) failed(call string, err error) error {
-	e := &Error{Call: call, Rank: c.rank, Step: -1, Peer: -1, Err: err}
+	e := c.newError(call, err)
 	var step *exec.StepError
 	if errors.As(err, &step) {
 		e.Step, e.Err = step.Step, step.Err
@@ -70,13 +77,19 @@ func (c *Comm) failed(call string, err error) error {
 	return e
 }
 
-// wrong is an error of the caller's.
-func (c *Comm) wrong(call, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &Error{Call: call, Rank: c.rank, Step: -1, Peer: -1, Err: argumentError{err}}
+// argumentErrorf returns the Error for a wrong argument.
+func (c *Comm) argumentErrorf(call, format string, args ...any) error {
+	return c.newError(call, argumentError{fmt.Errorf(format, args...)})
 }
 
-// argumentError is ErrArgument with the particulars, and without saying so.
+// rejectCallf returns the Error for a wrong argument of a collective that has not
+// begun. The call counts: see do.
+func (c *Comm) rejectCallf(call, format string, args ...any) error {
+	c.sequence++
+	return c.argumentErrorf(call, format, args...)
+}
+
+// An argumentError is an ErrArgument whose text is that of the error in it.
 type argumentError struct{ error }
 
 func (e argumentError) Is(target error) bool { return target == ErrArgument }

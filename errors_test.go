@@ -12,7 +12,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-func TestWrongArgumentsAreNamedAndLeaveTheCommunicatorUsable(t *testing.T) {
+func TestArgumentErrorsLeaveTheCommunicatorUsable(t *testing.T) {
 	buf := make([][8]int, 3) // one per rank
 	for _, test := range []struct {
 		name string
@@ -35,7 +35,7 @@ func TestWrongArgumentsAreNamedAndLeaveTheCommunicatorUsable(t *testing.T) {
 		{"lengths differ", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.AllReduce(ctx, c, make([]int, 2), make([]int, 3), chorale.Sum)
 		}, "chorale: allreduce on rank R: dst has 2 elements: want 3, as many as src"},
-		{"parts missing", func(ctx context.Context, c *chorale.Comm) error {
+		{"missing parts", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.AllGather(ctx, c, make([]int, 5), make([]int, 2))
 		}, "chorale: allgather on rank R: dst has 5 elements: want 6, 3 ranks times the 2 of src"},
 		{"pointers", func(ctx context.Context, c *chorale.Comm) error {
@@ -64,7 +64,7 @@ func TestWrongArgumentsAreNamedAndLeaveTheCommunicatorUsable(t *testing.T) {
 	}
 }
 
-func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
+func TestMismatchErrorsNameBothCalls(t *testing.T) {
 	one := []int{1}
 	for _, test := range []struct {
 		name string
@@ -97,7 +97,7 @@ func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
 		}, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []float64{1}, 1)
 		}, []string{"bcast float64"}},
-		{"a call that one rank leaves out", func(ctx context.Context, c *chorale.Comm) error {
+		{"a call that one rank omits", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []int{1}, 0)
 		}, func(ctx context.Context, c *chorale.Comm) error {
 			if err := chorale.Barrier(ctx, c); err != nil {
@@ -125,7 +125,7 @@ func TestRanksThatCallDifferentThingsAreToldWhoCalledWhat(t *testing.T) {
 	}
 }
 
-func TestACallThatOneRankLeavesOutAtTheEndIsAnError(t *testing.T) {
+func TestLastCallThatOneRankOmitsIsAnError(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			return chorale.Barrier(ctx, c)
@@ -140,7 +140,7 @@ func TestACallThatOneRankLeavesOutAtTheEndIsAnError(t *testing.T) {
 	}
 }
 
-func TestARankThatLeavesIsNamed(t *testing.T) {
+func TestErrorNamesThePeerThatLeft(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			return nil
@@ -154,7 +154,7 @@ func TestARankThatLeavesIsNamed(t *testing.T) {
 	})
 }
 
-func TestTheFirstErrorEndsTheJob(t *testing.T) {
+func TestFirstErrorEndsTheJob(t *testing.T) {
 	boom := errors.New("boom")
 	err := chorale.Run(t.Context(), 4, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 2 {
@@ -167,7 +167,7 @@ func TestTheFirstErrorEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestARankThatExitsItsGoroutineEndsTheJob(t *testing.T) {
+func TestGoexitOfARankEndsTheJob(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			runtime.Goexit()
@@ -179,7 +179,7 @@ func TestARankThatExitsItsGoroutineEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestNoOperationIsAnError(t *testing.T) {
+func TestNilOperationIsAnArgumentError(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if err := chorale.AllReduce(ctx, c, []int{1}, []int{1}, nil); !errors.Is(err, chorale.ErrArgument) {
 			return fmt.Errorf("got %v", err)
@@ -188,11 +188,11 @@ func TestNoOperationIsAnError(t *testing.T) {
 	})
 }
 
-// A process whose function fails ends its part in the job as [chorale.Main]
-// does it: its peers are told why, and do not take it for one that has left.
-func TestPeersAreToldWhyARankFails(t *testing.T) {
+// A rank whose function fails under [chorale.Main] aborts the job: its peers get
+// ErrAborted with the reason, not ErrLeft.
+func TestPeersLearnWhyARankAborts(t *testing.T) {
 	mine := errors.New("mine")
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			chorale.Abort(c, mine)
 			return nil
@@ -205,7 +205,7 @@ func TestPeersAreToldWhyARankFails(t *testing.T) {
 	})
 }
 
-func TestAPanicIsTheRanksError(t *testing.T) {
+func TestPanicOfARankIsItsError(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			panic("boom")
@@ -217,7 +217,7 @@ func TestAPanicIsTheRanksError(t *testing.T) {
 	}
 }
 
-func TestAPanicOfAnOperationIsTheCallsError(t *testing.T) {
+func TestPanicOfAnOperationIsTheErrorOfTheCall(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		bad := chorale.Op[int]{Combine: func(a, b int) int { panic("boom") }}
 		err := chorale.AllReduceFunc(ctx, c, make([]int, 1), []int{1}, bad)
@@ -228,7 +228,7 @@ func TestAPanicOfAnOperationIsTheCallsError(t *testing.T) {
 	})
 }
 
-func TestAContextThatEndsEndsTheCall(t *testing.T) {
+func TestEndOfTheContextEndsTheCall(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			<-ctx.Done() // never calls
@@ -243,7 +243,7 @@ func TestAContextThatEndsEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestAHandWrittenScheduleRuns(t *testing.T) {
+func TestHandWrittenScheduleRuns(t *testing.T) {
 	s, err := sched.ParseText([]byte(`
 schedule allreduce exchange
 ranks 2

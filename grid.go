@@ -5,17 +5,18 @@ import (
 	"fmt"
 )
 
-// A Grid is a communicator whose ranks stand on a Cartesian grid of any number
-// of dimensions, row by row: the last coordinate varies fastest.
+// A Grid is a communicator whose ranks are arranged in a Cartesian grid of any
+// number of dimensions. The last coordinate varies fastest, as in row-major order.
 type Grid struct {
 	*Comm
-	Dims     []int  // the extent in each dimension
+	Dims     []int  // the number of coordinates in each dimension
 	Periodic []bool // whether a dimension closes to a ring
 }
 
-// Grid makes a grid of the first ranks of c, as many as the product of dims.
-// The others get nil. Periodic may be nil: no dimension closes. All ranks call
-// it, with the same arguments.
+// Grid creates a grid of the first ranks of c, as many as the product of dims. The
+// other ranks get nil. If periodic is nil, no dimension closes to a ring. All ranks
+// call it with the same arguments. Dims that are not positive, or that need more
+// ranks than c has, are an ErrArgument. See [Comm.Split] for other errors.
 func (c *Comm) Grid(ctx context.Context, dims []int, periodic []bool) (*Grid, error) {
 	n := 1
 	for _, d := range dims {
@@ -29,8 +30,7 @@ func (c *Comm) Grid(ctx context.Context, dims []int, periodic []bool) (*Grid, er
 		periodic = make([]bool, len(dims))
 	}
 	if n > c.size || len(periodic) != len(dims) {
-		c.sequence++
-		return nil, c.wrong("grid", "dims %v, periodic %v: want extents whose product is at most %d, and as many of both", dims, periodic, c.size)
+		return nil, c.rejectCallf("grid", "dims %v, periodic %v: want extents whose product is at most %d, and as many of both", dims, periodic, c.size)
 	}
 	color := 0
 	if c.rank >= n {
@@ -43,7 +43,7 @@ func (c *Comm) Grid(ctx context.Context, dims []int, periodic []bool) (*Grid, er
 	return &Grid{sub, append([]int(nil), dims...), append([]bool(nil), periodic...)}, nil
 }
 
-// Coordinates returns where a rank stands.
+// Coordinates returns the coordinates of a rank, 0 ≤ rank < Size.
 func (g *Grid) Coordinates(rank int) []int {
 	at := make([]int, len(g.Dims))
 	for d := len(g.Dims) - 1; d >= 0; d-- {
@@ -53,8 +53,9 @@ func (g *Grid) Coordinates(rank int) []int {
 	return at
 }
 
-// RankAt returns the rank that stands there. In a periodic dimension any
-// coordinate is right; in another, ok is false beyond the edge.
+// RankAt returns the rank with the given coordinates. In a periodic dimension a
+// coordinate counts modulo the dimension. In another, ok is false beyond the edge.
+// It is false as well if the number of coordinates is wrong.
 func (g *Grid) RankAt(at ...int) (rank int, ok bool) {
 	if len(at) != len(g.Dims) {
 		return 0, false
@@ -72,24 +73,26 @@ func (g *Grid) RankAt(at ...int) (rank int, ok bool) {
 	return rank, true
 }
 
-// Neighbour returns the rank so many places further along a dimension, which
-// may be a negative number. Beyond an edge, ok is false.
-func (g *Grid) Neighbour(dimension, places int) (rank int, ok bool) {
+// Neighbor returns the rank whose coordinate in a dimension is larger than this
+// rank's by the given distance, which may be negative. If there is no such rank or
+// no such dimension, ok is false.
+func (g *Grid) Neighbor(dimension, distance int) (rank int, ok bool) {
 	if dimension < 0 || dimension >= len(g.Dims) {
 		return 0, false
 	}
 	at := g.Coordinates(g.rank)
-	at[dimension] += places
+	at[dimension] += distance
 	return g.RankAt(at...)
 }
 
-// Line returns the communicator of the ranks that differ from this one in the
-// given dimension only, in the order of that coordinate: in two dimensions,
-// dimension 1 makes rows and dimension 0 makes columns. All ranks call it.
+// Line creates the communicator of the ranks that differ from this one in the
+// given dimension only, in the order of that coordinate. In two dimensions,
+// dimension 1 makes rows and dimension 0 makes columns. All ranks call it with the
+// same dimension. One that does not exist is an ErrArgument. See [Comm.Split] for
+// other errors.
 func (g *Grid) Line(ctx context.Context, dimension int) (*Comm, error) {
 	if dimension < 0 || dimension >= len(g.Dims) {
-		g.sequence++
-		return nil, g.wrong("line", "dimension %d: want 0 to %d", dimension, len(g.Dims)-1)
+		return nil, g.rejectCallf("line", "dimension %d: want 0 to %d", dimension, len(g.Dims)-1)
 	}
 	at := g.Coordinates(g.rank)
 	key := at[dimension]

@@ -31,12 +31,13 @@ var allowedImports = map[string][]string{
 	"sim":                         {"sched", "topo", "model"},
 	"draw":                        {"sched", "topo", "sim"},
 	"internal/exec":               {"sched", "transport"},
+	"internal/selection":          {"algo", "sched"},
 	"launch":                      {"transport", "transport/inproc", "transport/mixed", "transport/shm", "transport/tcp"},
-	"":                            {"algo", "internal/exec", "internal/kernel", "launch", "sched", "transport", "transport/inproc"},
+	"":                            {"algo", "internal/exec", "internal/kernel", "internal/selection", "launch", "sched", "transport", "transport/inproc"},
 	"internal/bench":              {"", "sched"},
 	"internal/testenv":            {}, // for tests alone
 	"compare":                     {"internal/bench", "launch"},
-	"cmd/chorale":                 {"", "algo", "internal/bench", "draw", "launch", "model", "sched", "sim", "topo"},
+	"cmd/chorale":                 {"", "algo", "internal/bench", "internal/selection", "draw", "launch", "model", "sched", "sim", "topo"},
 	"docs/gallery":                {},
 	"examples":                    {}, // tests alone
 	"examples/balance":            {""},

@@ -19,10 +19,10 @@ func sumOfRanks(ctx context.Context, c *chorale.Comm) error {
 	return nil
 }
 
-func TestTenThousandRanksAddUp(t *testing.T) { onRanks(t, 10000, sumOfRanks) }
+func TestAllReduceOnTenThousandRanks(t *testing.T) { onRanks(t, 10000, sumOfRanks) }
 
 // Every rank of a large job talks to a few others only, unless it must.
-func TestLargeJobsNeedFewPeers(t *testing.T) {
+func TestCollectivesOnTwoThousandRanks(t *testing.T) {
 	onRanks(t, 2000, func(ctx context.Context, c *chorale.Comm) error {
 		all := make([]int32, c.Size())
 		if err := chorale.AllGather(ctx, c, all, []int32{int32(c.Rank())}); err != nil {

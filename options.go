@@ -2,37 +2,42 @@ package chorale
 
 import "github.com/chorale-go/chorale/sched"
 
-// An Option changes how a collective is done, never what it means. All ranks
-// must give the same ones, but for WithStats.
+// An Option changes how a collective is done, never its result's meaning. All ranks
+// give the same options, except for WithStats. Of two options of a kind, the last
+// one counts.
 type Option struct {
 	algorithm string
 	schedule  *sched.Schedule
 	stats     *Stats
 }
 
-// WithAlgorithm chooses an algorithm by name, with its parameters if it has
-// any: "ring", "binomial,order=ascending". The command chorale list shows them.
-// One that does not fit the call is an error; no other is run in its place.
+// WithAlgorithm chooses an algorithm by name, with its parameters if it has any:
+// "ring", "binomial,order=ascending". [Algorithms] and the command chorale list
+// list them. An algorithm that does not fit the call is an ErrArgument; no other is
+// run in its place.
 func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 
-// WithSchedule carries out a schedule of the caller's own. It must be for this
-// collective, number of ranks and root. The first call with it checks it, on
-// every rank: see [sched.Schedule.Check].
+// WithSchedule executes a schedule of the caller's own. It must be for this
+// collective, number of ranks and root; for Shift, the root is the distance, from 0
+// to Size−1. The first call with a schedule checks it, on every rank: see
+// [sched.Schedule.Check]. A schedule that is wrong or does not fit is an
+// ErrArgument.
 func WithSchedule(s *sched.Schedule) Option { return Option{schedule: s} }
 
-// WithStats says in s what the call took on this rank.
+// WithStats writes to s what the call took on this rank. A call that fails leaves s
+// as it was, except after a panic of the operation.
 func WithStats(s *Stats) Option { return Option{stats: s} }
 
 // Stats is what a call took on one rank.
 type Stats struct {
-	Algorithm string // what was run
+	Algorithm string // that was run: a name, and parameters that differ from the defaults
 	Steps     int    // steps with a message
 	Messages  int    // messages sent
 	Bytes     int    // bytes sent
 }
 
-// choices is what all options of a call come to. The last of a kind counts.
-func choices(options []Option) (all Option) {
+// mergeOptions returns all options of a call in one. The last of a kind counts.
+func mergeOptions(options []Option) (all Option) {
 	for _, o := range options {
 		if o.algorithm != "" {
 			all.algorithm = o.algorithm

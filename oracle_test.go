@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"runtime"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -14,21 +12,18 @@ import (
 	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/exec"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
-	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/inproc"
-	"github.com/chorale-go/chorale/transport/shm"
-	"github.com/chorale-go/chorale/transport/tcp"
 )
 
 // callsPerJob is how many calls each drawn job makes, one after another. With
 // rapid's 100 jobs that is 10,000 calls; -rapid.checks=N makes it more.
 const callsPerJob = 100
 
-// Jobs are drawn at random, and in each a hundred calls. What every rank gets
-// must be what the schedule says, evaluated in its own order, bit for bit; and
-// where the arithmetic is exact, what the collective says.
-func TestTheSameAnswerEverywhere(t *testing.T) {
+// The test draws jobs at random, and in each callsPerJob calls. The result of every
+// rank must equal, bit for bit, a replay of the schedule in its own order. Where
+// arithmetic is exact, it must also equal the definition of the collective.
+func TestRandomCallsMatchTheOracle(t *testing.T) {
 	calls := callsPerJob
 	if testing.Short() {
 		calls /= 10
@@ -36,12 +31,12 @@ func TestTheSameAnswerEverywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 33).Draw(t, "p")
 		outside := rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "ranks outside")
-		network := rapid.SampledFrom(append([]string{"inproc"}, networks...)).Draw(t, "transport")
+		name := rapid.SampledFrom(append([]string{"inproc"}, transports...)).Draw(t, "transport")
 		drawn := make([]drawnCall, calls)
 		for i := range drawn {
 			drawn[i] = drawCall(t, size)
 		}
-		onNetwork(t, network, size+outside, func(ctx context.Context, c *chorale.Comm) error {
+		onTransport(t, name, size+outside, func(ctx context.Context, c *chorale.Comm) error {
 			if outside > 0 {
 				ranks := make([]int, size) // the first ones, in reverse order
 				for i := range ranks {
@@ -61,91 +56,26 @@ func TestTheSameAnswerEverywhere(t *testing.T) {
 		})
 		for _, call := range drawn {
 			if err := call.verify(); err != nil {
-				t.Fatalf("%v over %s: %v", call, network, err)
+				t.Fatalf("%v over %s: %v", call, name, err)
 			}
 		}
 	})
 }
 
-// networks are the transports that can join ranks within this process.
-var networks = func() []string {
-	if runtime.GOOS != "linux" {
-		return []string{"inproc", "tcp"}
-	}
-	return []string{"inproc", "tcp", "shm"}
-}()
-
-// onEachNetwork runs f on p ranks, over one transport after the other.
-func onEachNetwork(t *testing.T, p int, f chorale.Func) {
-	for _, network := range networks {
-		t.Run(fmt.Sprintf("%s/p=%d", network, p), func(t *testing.T) { onNetwork(t, network, p, f) })
-	}
-}
-
-// onNetwork runs f on p ranks over the named transport, in this process.
-func onNetwork(t interface {
-	Helper()
-	Fatal(...any)
-}, network string, p int, f chorale.Func) {
-	t.Helper()
-	ends := make([]transport.Endpoint, p)
-	switch network {
-	case "inproc":
-		job := inproc.New(p)
-		for rank := range ends {
-			ends[rank] = job.Endpoint(rank)
-		}
-	case "tcp":
-		loop, err := tcp.Loopback(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rank := range ends {
-			ends[rank] = loop[rank]
-		}
-	case "shm":
-		loop, err := shm.Loopback(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rank := range ends {
-			ends[rank] = loop[rank]
-		}
-	}
-	var ranks sync.WaitGroup
-	errs := make([]error, p)
-	for rank, end := range ends {
-		ranks.Go(func() {
-			errs[rank] = f(context.Background(), chorale.NewComm(end, network))
-		})
-	}
-	ranks.Wait()
-	for rank, end := range ends {
-		if err := end.Close(); err != nil && errs[rank] == nil {
-			errs[rank] = err
-		}
-	}
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A drawnCall is a call that all ranks make, and what they got of it.
+// A drawnCall is a call that all ranks make, with their results.
 type drawnCall interface {
 	run(ctx context.Context, c *chorale.Comm) error
 	verify() error
 	String() string
 }
 
-// drawCall draws all of a call but the element type, and leaves that to a
-// function that knows it.
+// drawCall draws a call for p ranks. The element type comes last, by a function that
+// is generic in it.
 func drawCall(t *rapid.T, p int) drawnCall {
 	a := rapid.SampledFrom(algo.Catalog()).Filter(func(a algo.Algorithm) bool {
 		return a.Restrictions.Allow(p) == nil
 	}).Draw(t, "algorithm")
-	d := draft{
+	d := untypedCall{
 		collective: a.Collective, p: p,
 		spec:        rapid.SampledFrom(algo.Variants(a, p)).Draw(t, "spec"),
 		commutative: a.Restrictions.Commutative,
@@ -184,80 +114,29 @@ func drawCall(t *rapid.T, p int) drawnCall {
 	return newCall(t, d, affines())
 }
 
-// A draft is a call without its element type.
-type draft struct {
+// An untypedCall is a call without its element type.
+type untypedCall struct {
 	collective  sched.Collective
 	p, root     int
 	spec        string
-	commutative bool // the algorithm takes only operations that are
+	commutative bool // the algorithm takes only commutative operations
 	count       int
 	counts      []int // of each rank's part, where they differ
 	inPlace     bool
 	seed        uint64
 }
 
-// A species is an element type to test with.
-type species[T any] struct {
-	make  func(seed uint64) T
-	exact bool // arithmetic is associative
-	ops   []operation[T]
-}
-
-type operation[T any] struct {
-	name  string
-	op    chorale.Op[T]
-	plain func(a, b T) T
-}
-
-func integers[T chorale.Integer]() species[T] {
-	return species[T]{func(seed uint64) T { return T(seed) }, true, []operation[T]{
-		{"sum", chorale.Sum[T](), func(a, b T) T { return a + b }},
-		{"prod", chorale.Prod[T](), func(a, b T) T { return a * b }},
-		{"min", chorale.Min[T](), func(a, b T) T { return min(a, b) }},
-		{"max", chorale.Max[T](), func(a, b T) T { return max(a, b) }},
-		{"and", chorale.And[T](), func(a, b T) T { return a & b }},
-		{"or", chorale.Or[T](), func(a, b T) T { return a | b }},
-		{"xor", chorale.Xor[T](), func(a, b T) T { return a ^ b }},
-	}}
-}
-
-func floats[T float32 | float64]() species[T] {
-	return species[T]{func(seed uint64) T { return T(int64(seed)) / T(1+seed%1000003) }, false, []operation[T]{
-		{"sum", chorale.Sum[T](), func(a, b T) T { return a + b }},
-		{"min", chorale.Min[T](), func(a, b T) T { return min(a, b) }},
-		{"own", chorale.Op[T]{Combine: func(a, b T) T { return a + b }}, func(a, b T) T { return a + b }},
-	}}
-}
-
-func complexes() species[complex128] {
-	return species[complex128]{func(seed uint64) complex128 {
-		return complex(float64(seed%1000)/7, float64(seed%77)/3)
-	}, false, []operation[complex128]{
-		{"sum", chorale.Sum[complex128](), func(a, b complex128) complex128 { return a + b }},
-	}}
-}
-
-// affine is x ↦ A·x + B, modulo 2³². One after another does not commute.
-type affine struct{ A, B uint32 }
-
-func affines() species[affine] {
-	then := func(f, g affine) affine { return affine{f.A * g.A, f.B*g.A + g.B} }
-	return species[affine]{func(seed uint64) affine { return affine{uint32(seed) | 1, uint32(seed >> 32)} }, true, []operation[affine]{
-		{"then", chorale.Op[affine]{Combine: then}, then},
-	}}
-}
-
 // A typedCall is a drawnCall of one element type.
 type typedCall[T any] struct {
-	draft
-	species  species[T]
+	untypedCall
+	elements elementKind[T]
 	op       operation[T]
 	schedule *sched.Schedule
 	results  [][]T // by rank
 }
 
-func newCall[T any](t *rapid.T, d draft, s species[T]) drawnCall {
-	c := &typedCall[T]{draft: d, species: s, results: make([][]T, d.p)}
+func newCall[T any](t *rapid.T, d untypedCall, s elementKind[T]) drawnCall {
+	c := &typedCall[T]{untypedCall: d, elements: s, results: make([][]T, d.p)}
 	if d.collective.Combines() {
 		ops := s.ops
 		if d.commutative {
@@ -267,7 +146,7 @@ func newCall[T any](t *rapid.T, d draft, s species[T]) drawnCall {
 					ops = append(ops, op)
 				}
 			}
-			if ops == nil { // this type has none: another algorithm, then
+			if ops == nil { // this type has no such operation: take another algorithm
 				c.spec, c.commutative = "", false
 				ops = s.ops
 			}
@@ -286,15 +165,15 @@ func newCall[T any](t *rapid.T, d draft, s species[T]) drawnCall {
 	return c
 }
 
-func mustChoose(t *rapid.T, d draft, commutative bool) string {
-	choice, err := chorale.Choose(chorale.Query{Collective: d.collective.String(), Ranks: d.p, Ordered: !commutative, Uneven: d.counts != nil})
+func mustChoose(t *rapid.T, d untypedCall, commutative bool) string {
+	choice, err := selection.Choose(selection.Query{Collective: d.collective, Ranks: d.p, Ordered: !commutative, Uneven: d.counts != nil})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return choice.Algorithm
 }
 
-// bytes is the size of the whole vector, as the call reckons it.
+// bytes returns the size of the whole vector, by which the call makes its schedule.
 func (c *typedCall[T]) bytes() int {
 	size := int(unsafe.Sizeof(*new(T)))
 	s := &sched.Schedule{Collective: c.collective}
@@ -341,13 +220,13 @@ func (c *typedCall[T]) layouts(rank int) (in, out exec.Layout) {
 	return exec.UnevenLayout(c.schedule, parts.in, 1), exec.UnevenLayout(c.schedule, parts.out, 1)
 }
 
-// whole makes a vector that both of a rank's buffers fit in, and cuts them.
+// buffers makes a rank's In and Out, which overlap if the call is in place.
 func (c *typedCall[T]) buffers(rank int) (in, out []T) {
 	fill := func(l exec.Layout, b sched.Buffer, salt uint64) []T {
 		extent := c.schedule.Extent(b, rank)
 		v := make([]T, l.At(extent.Hi)-l.At(extent.Lo))
 		for i := range v {
-			v[i] = c.species.make(scrambled(c.seed + salt + uint64(rank)<<32 + uint64(i)))
+			v[i] = c.elements.make(mixed(c.seed + salt + uint64(rank)<<32 + uint64(i)))
 		}
 		return v
 	}
@@ -365,7 +244,8 @@ func (c *typedCall[T]) buffers(rank int) (in, out []T) {
 	return in, in[lout.At(around.Lo)-lin.At(inside.Lo):][:len(out)]
 }
 
-func scrambled(x uint64) uint64 {
+// mixed returns a number that looks random, from one that counts.
+func mixed(x uint64) uint64 {
 	x = (x ^ x>>31) * 0x7fb5d329728ea185
 	x = (x ^ x>>27) * 0x81dadef4bc2dd44d
 	return x ^ x>>33
@@ -419,125 +299,4 @@ func (c *typedCall[T]) run(ctx context.Context, comm *chorale.Comm) error {
 		return chorale.Shift(ctx, comm, out, in, c.root, name)
 	}
 	return chorale.Barrier(ctx, comm, name)
-}
-
-// verify compares what the ranks got with a replay of the schedule's timeline
-// on values, and, where arithmetic is exact, with what the collective promises.
-func (c *typedCall[T]) verify() error {
-	want, err := c.replay()
-	if err != nil {
-		return err
-	}
-	for rank, got := range c.results {
-		if err := c.compare(rank, got, want[rank]); err != nil {
-			return fmt.Errorf("replay: %w", err)
-		}
-		if c.species.exact {
-			if err := c.compare(rank, got, c.promised(rank)); err != nil {
-				return fmt.Errorf("promise: %w", err)
-			}
-		}
-	}
-	return nil
-}
-
-func (c *typedCall[T]) compare(rank int, got, want []T) error {
-	if g, w := raw(got), raw(want); g != w {
-		return fmt.Errorf("rank %d: got %v, want %v", rank, got, want)
-	}
-	return nil
-}
-
-// raw returns the bits of v.
-func raw[T any](v []T) string {
-	if len(v) == 0 {
-		return ""
-	}
-	return string(unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0]))))
-}
-
-// replay carries the timeline out, message by message.
-func (c *typedCall[T]) replay() ([][]T, error) {
-	timeline, err := c.schedule.Timeline()
-	if err != nil {
-		return nil, err
-	}
-	type rankMemory struct {
-		buffer  [3][]T
-		from    [3]int // the element with which the buffer begins
-		layouts [3]exec.Layout
-	}
-	ranks := make([]rankMemory, c.p)
-	for rank := range ranks {
-		m := &ranks[rank]
-		m.buffer[sched.In], m.buffer[sched.Out] = c.inputs(rank)
-		m.layouts[sched.In], m.layouts[sched.Out] = c.layouts(rank)
-		m.layouts[sched.Scratch] = m.layouts[sched.Out]
-		m.buffer[sched.Scratch] = make([]T, m.layouts[sched.Scratch].At(c.schedule.Scratch))
-		for _, b := range []sched.Buffer{sched.In, sched.Out} {
-			m.from[b] = m.layouts[b].At(c.schedule.Extent(b, rank).Lo)
-		}
-	}
-	at := func(rank int, b sched.Buffer, r sched.Range) []T {
-		if r.Len() == 0 {
-			return nil
-		}
-		m := &ranks[rank]
-		return m.buffer[b][m.layouts[b].At(r.Lo)-m.from[b] : m.layouts[b].At(r.Hi)-m.from[b]]
-	}
-	land := func(dst, incoming []T, how sched.Combine) {
-		for i, x := range incoming {
-			switch how {
-			case sched.Left:
-				dst[i] = c.op.plain(x, dst[i])
-			case sched.Right:
-				dst[i] = c.op.plain(dst[i], x)
-			default:
-				dst[i] = x
-			}
-		}
-	}
-	for step := range timeline.Steps() {
-		for _, m := range timeline.Copies(step) {
-			land(at(m.Rank, m.Dst, m.Into()), at(m.Rank, m.Src, m.Blocks), m.How)
-		}
-		for _, m := range timeline.Messages(step) {
-			land(at(m.To, m.Dst, m.Into()), at(m.From, m.Src, m.Blocks), m.How)
-		}
-	}
-	outs := make([][]T, c.p)
-	for rank := range outs {
-		outs[rank] = ranks[rank].buffer[sched.Out]
-	}
-	return outs, nil
-}
-
-// inputs returns what a rank's buffers held before the call, in memory apart.
-func (c *typedCall[T]) inputs(rank int) (in, out []T) {
-	in, out = c.buffers(rank)
-	return append([]T(nil), in...), append([]T(nil), out...)
-}
-
-// promised is a rank's Out as the collective says, from every rank's In alone.
-func (c *typedCall[T]) promised(rank int) []T {
-	_, out := c.inputs(rank)
-	_, lout := c.layouts(rank)
-	extent := c.schedule.Extent(sched.Out, rank)
-	for b := extent.Lo; b < extent.Hi; b++ {
-		w := c.schedule.Want(rank, b)
-		dst := out[lout.At(b)-lout.At(extent.Lo) : lout.At(b+1)-lout.At(extent.Lo)]
-		for from := w.Lo; from < w.Hi; from++ {
-			in, _ := c.inputs(from)
-			lin, _ := c.layouts(from)
-			base := lin.At(c.schedule.Extent(sched.In, from).Lo)
-			for i, x := range in[lin.At(w.Block)-base : lin.At(w.Block+1)-base] {
-				if from == w.Lo {
-					dst[i] = x
-				} else {
-					dst[i] = c.op.plain(dst[i], x)
-				}
-			}
-		}
-	}
-	return out
 }

@@ -10,78 +10,94 @@ import (
 )
 
 const (
-	// AnyRank stands for every rank, where a message is looked for.
+	// AnyRank, as the source of a receive or a probe, stands for every rank.
 	AnyRank = transport.Any
-	// AnyTag stands for every tag, where a message is looked for.
+	// AnyTag, as the tag of a receive or a probe, stands for every tag.
 	AnyTag = transport.Any
-	// InTurn stands for every other rank in turn, where a message is received:
-	// the first time for rank 0, then for rank 1, and so on, again and again,
-	// without this rank. It takes from all as AnyRank does, but in an order that
-	// does not depend on timing. Each tag has a turn of its own.
-	InTurn = -2
+	// RoundRobin, as the source of a receive, stands for every other rank in turn:
+	// the first receive is from rank 0, the next from rank 1, and so on, again and
+	// again, without this rank. Like AnyRank it receives from all ranks, but in an
+	// order that does not depend on timing. Each tag has an order of its own. A Recv
+	// that finds no message before its context ends does not advance it.
+	RoundRobin = -2
 )
 
-// A Status says what is known of a message.
+// A Status describes a tagged message.
 type Status struct {
 	From  int // the sender
 	Tag   int
 	Count int // elements
 }
 
-// Send sends src to one rank. A receiver picks messages by sender and tag; the
-// tag is 0 or more. Short messages are on their way when Send returns, whether
-// or not they are received; a long one has been received. Messages from one
-// rank to another with one tag arrive in order. Send and the functions below
-// may be called by any number of goroutines, beside collectives.
+// Send sends src to rank to, which may be this rank. The receiver picks messages by
+// sender and tag; a tag is 0 or more. Messages from one rank to another with one tag
+// arrive in the order in which they were sent.
+//
+// Send returns when src may be written again. A short message is copied, so Send
+// may return before it is received. For a long message, Send returns when it has
+// been received. The transport sets the bound.
+//
+// If ctx ends before the transfer has begun, Send returns its error, and the
+// communicator stays usable. After an ErrArgument it stays usable as well. If
+// either rank has left or is lost, Send fails with ErrClosed, ErrLeft or ErrLost.
+//
+// Any number of goroutines may call Send and the functions below at the same time,
+// also during collectives.
 func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
-	m, err := mailer[T](c, "send", to, tag)
-	if err != nil {
+	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return err
 	}
 	kind := reflect.TypeFor[T]()
-	if err := m.Send(ctx, c.member(to), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(src)); err != nil {
+	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(src))
+	if err != nil {
 		return c.failed("send", err)
 	}
 	return nil
 }
 
-// Recv receives a message from one rank, or from AnyRank or InTurn, with one
-// tag or AnyTag, into the beginning of dst. The status says from whom, and how
-// many elements came. A message that is longer than dst, or of another type, is
-// an error, and stays to be received.
+// Recv receives a message into the beginning of dst, and returns when it is there.
+// The message comes from one rank, or from AnyRank or RoundRobin, and has one tag,
+// or AnyTag. The status holds its sender, tag and number of elements.
+//
+// If the message is longer than dst, or of another type, Recv fails, and the message
+// can still be received; the status describes it. If ctx ends before a message is
+// found, Recv returns its error. In these cases, and after an ErrArgument, the
+// communicator stays usable. A message can be received after its sender has left;
+// if there is none, Recv fails with ErrLeft or ErrLost.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
-	inTurn := from == InTurn
-	if inTurn {
-		from = c.nextInTurn(tag)
+	roundRobin := from == RoundRobin
+	if roundRobin {
+		from = c.advanceSource(tag)
 	}
-	m, err := mailer[T](c, "recv", from, tag)
-	if err != nil {
+	if err := checkMessage[T](c, "recv", from, tag); err != nil {
 		return Status{}, err
 	}
-	if inTurn && c.size == 1 {
-		return Status{}, c.wrong("recv", "InTurn on a communicator of one rank: there is no other rank")
+	if roundRobin && c.size == 1 {
+		return Status{}, c.argumentErrorf("recv", "RoundRobin on a communicator of one rank: there is no other rank")
 	}
 	kind := reflect.TypeFor[T]()
-	e, err := m.Recv(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
+	info, err := c.job.endpoint.Recv(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
 	if err != nil {
-		if inTurn {
-			c.keepTurn(tag, from)
+		if roundRobin {
+			c.restoreSource(tag, from)
 		}
-		return status[T](c, e), c.failed("recv", err)
+		return status[T](c, info), c.failed("recv", err)
 	}
-	return status[T](c, e), nil
+	return status[T](c, info), nil
 }
 
-// SendRecv sends src to one rank and receives into dst from one rank at the
-// same time, both with the same tag, so that ranks which all call it do not
-// wait for each other in a circle. Dst and src must not overlap.
+// SendRecv sends src to one rank and receives into dst from one rank at the same
+// time, both with the same tag. So ranks that all call it do not wait for each
+// other in a cycle. Dst and src must not overlap. SendRecv returns when both are
+// done, and fails as [Send] and [Recv] do. If the receive fails, the send may or
+// may not have been done.
 func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, to, tag int) (Status, error) {
-	if from != InTurn {
-		if _, err := mailer[T](c, "recv", from, tag); err != nil {
+	if from != RoundRobin {
+		if err := checkMessage[T](c, "recv", from, tag); err != nil {
 			return Status{}, err
 		}
 	}
-	if _, err := mailer[T](c, "send", to, tag); err != nil {
+	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return Status{}, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -89,143 +105,122 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 	send := StartSend(ctx, c, src, to, tag)
 	s, err := Recv(ctx, c, dst, from, tag)
 	if err != nil {
-		cancel() // src is the caller's again when this returns
+		cancel() // src is the caller's again when SendRecv returns
 	}
 	return s, cmp.Or(err, send.Wait())
 }
 
-// Probe waits for a message from one rank, or AnyRank, with one tag or AnyTag,
-// and says what Recv would receive, in elements of type T.
+// Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
+// returns the status that Recv would return, with a count of elements of type T,
+// and leaves the message to be received. It fails as [Recv] does.
 func Probe[T any](ctx context.Context, c *Comm, from, tag int) (Status, error) {
-	s, _, err := peek[T](ctx, c, from, tag, true)
+	s, _, err := probe[T](ctx, c, from, tag, true)
 	return s, err
 }
 
-// TryProbe is Probe that does not wait: found says whether there is a message.
+// TryProbe is [Probe] without waiting. Found reports whether there is a message.
 func TryProbe[T any](ctx context.Context, c *Comm, from, tag int) (s Status, found bool, err error) {
-	return peek[T](ctx, c, from, tag, false)
+	return probe[T](ctx, c, from, tag, false)
 }
 
-func peek[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Status, bool, error) {
-	m, err := mailer[T](c, "probe", from, tag)
-	if err != nil {
+func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Status, bool, error) {
+	if err := checkMessage[T](c, "probe", from, tag); err != nil {
 		return Status{}, false, err
 	}
-	e, found, err := m.Probe(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, wait)
+	info, found, err := c.job.endpoint.Probe(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, wait)
 	if err != nil {
 		return Status{}, false, c.failed("probe", err)
 	}
 	if !found {
 		return Status{}, false, nil
 	}
-	return status[T](c, e), true, nil
+	return status[T](c, info), true, nil
 }
 
-// StartSend is [Send] that returns at once. Src is left alone until the request
-// is done.
+// StartSend is the nonblocking [Send]. It returns at once; the caller does not write
+// src until the request is done.
 func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Request {
-	return begin(func() error { return Send(ctx, c, src, to, tag) })
+	return startFunc(func() error { return Send(ctx, c, src, to, tag) })
 }
 
-// A Receipt is a message that is being received.
-type Receipt struct {
+// A RecvRequest is a nonblocking receive, in progress or done.
+type RecvRequest struct {
 	*Request
 	status Status
 }
 
-// Status returns what was received, once the request is done.
-func (r *Receipt) Status() Status {
+// Status waits until the receive is done, and returns the status of its message.
+func (r *RecvRequest) Status() Status {
 	<-r.done
 	return r.status
 }
 
-// StartRecv is [Recv] that returns at once. Dst is left alone until the request
-// is done. Receives that could take the same message take one each, in no
-// order.
-func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Receipt {
-	if from == InTurn {
-		from = c.nextInTurn(tag)
+// StartRecv is the nonblocking [Recv]. It returns at once; the caller does not touch
+// dst until the request is done. Receives in progress that match the same messages
+// take one each, in no order.
+func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *RecvRequest {
+	if from == RoundRobin {
+		from = c.advanceSource(tag)
 	}
-	r := &Receipt{}
-	r.Request = begin(func() (err error) {
+	r := &RecvRequest{}
+	r.Request = startFunc(func() (err error) {
 		r.status, err = Recv(ctx, c, dst, from, tag)
 		return err
 	})
 	return r
 }
 
-// begin calls f in a goroutine.
-func begin(f func() error) *Request {
-	r := &Request{done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		r.err = f()
-	}()
-	return r
-}
-
-// mailer returns what carries the message of a call, or what is wrong with the
-// call.
-func mailer[T any](c *Comm, call string, peer, tag int) (transport.Messenger, error) {
+// checkMessage returns an argument error if the call names a rank or a tag that
+// does not exist, or elements that cannot be sent.
+func checkMessage[T any](c *Comm, call string, peer, tag int) error {
 	receives := call != "send"
 	switch {
 	case (peer < 0 || peer >= c.size) && !(receives && peer == AnyRank):
-		return nil, c.wrong(call, "no rank %d: want 0 to %d", peer, c.size-1)
+		return c.argumentErrorf(call, "no rank %d: want 0 to %d", peer, c.size-1)
 	case tag < 0 && !(receives && tag == AnyTag):
-		return nil, c.wrong(call, "tag %d: want 0 or more", tag)
+		return c.argumentErrorf(call, "tag %d: want 0 or more", tag)
 	}
 	if err := checkElement(reflect.TypeFor[T]()); err != nil {
-		return nil, c.wrong(call, "%w", err)
+		return c.argumentErrorf(call, "%w", err)
 	}
-	return c.job.endpoint, nil
+	return nil
 }
 
-// source returns the job's rank, or Any, to look for a message from.
+// source returns the job's rank that a receive is from, or Any.
 func (c *Comm) source(from int) int {
 	if from == AnyRank {
 		return transport.Any
 	}
-	return c.member(from)
+	return c.jobRank(from)
 }
 
-// nextInTurn returns the rank whose turn it is, and passes the turn on.
-func (c *Comm) nextInTurn(tag int) int {
+// advanceSource returns the rank that RoundRobin receives from next, and advances
+// to the one after it.
+func (c *Comm) advanceSource(tag int) int {
 	c.job.mu.Lock()
 	defer c.job.mu.Unlock()
-	if c.turns == nil {
-		c.turns = make(map[int]int)
+	if c.nextSource == nil {
+		c.nextSource = make(map[int]int)
 	}
-	next := c.turns[tag]
+	next := c.nextSource[tag]
 	if next == c.rank && c.size > 1 {
 		next = (next + 1) % c.size
 	}
-	c.turns[tag] = (next + 1) % c.size
+	c.nextSource[tag] = (next + 1) % c.size
 	return next
 }
 
-// keepTurn gives a turn back that brought no message.
-func (c *Comm) keepTurn(tag, rank int) {
+// restoreSource undoes advanceSource after a receive that failed, unless another
+// receive has advanced since.
+func (c *Comm) restoreSource(tag, rank int) {
 	c.job.mu.Lock()
 	defer c.job.mu.Unlock()
-	if c.turns[tag] == (rank+1)%c.size {
-		c.turns[tag] = rank
+	if c.nextSource[tag] == (rank+1)%c.size {
+		c.nextSource[tag] = rank
 	}
 }
 
-func status[T any](c *Comm, e transport.MessageInfo) Status {
+func status[T any](c *Comm, info transport.MessageInfo) Status {
 	size := max(1, int(unsafe.Sizeof(*new(T))))
-	return Status{From: c.rankOf(e.From), Tag: e.Tag, Count: e.Size / size}
-}
-
-// rankOf is the inverse of member.
-func (c *Comm) rankOf(member int) int {
-	if c.members == nil {
-		return member
-	}
-	for rank, m := range c.members {
-		if m == member {
-			return rank
-		}
-	}
-	return -1
+	return Status{From: c.groupRank(info.From), Tag: info.Tag, Count: info.Size / size}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/chorale-go/chorale"
 )
 
-func TestMessagesArePickedBySenderAndTag(t *testing.T) {
-	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+func TestRecvPicksMessagesBySenderAndTag(t *testing.T) {
+	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() > 0 {
 			for tag := range 3 {
 				if err := chorale.Send(ctx, c, vector(10*c.Rank()+tag, 4), 0, tag); err != nil {
@@ -39,8 +39,8 @@ func TestMessagesArePickedBySenderAndTag(t *testing.T) {
 	})
 }
 
-func TestAnySourceAndInTurn(t *testing.T) {
-	onEachNetwork(t, 5, func(ctx context.Context, c *chorale.Comm) error {
+func TestAnyRankAndRoundRobin(t *testing.T) {
+	onEachTransport(t, 5, func(ctx context.Context, c *chorale.Comm) error {
 		const rounds = 4
 		if c.Rank() != 2 {
 			for i := range rounds {
@@ -67,7 +67,7 @@ func TestAnySourceAndInTurn(t *testing.T) {
 		}
 		for i := range rounds {
 			for _, from := range []int{0, 1, 3, 4} {
-				s, err := chorale.Recv(ctx, c, got[:], chorale.InTurn, 8)
+				s, err := chorale.Recv(ctx, c, got[:], chorale.RoundRobin, 8)
 				if err != nil {
 					return err
 				}
@@ -80,10 +80,10 @@ func TestAnySourceAndInTurn(t *testing.T) {
 	})
 }
 
-func TestLongMessagesGoRoundARing(t *testing.T) {
+func TestSendRecvAroundARing(t *testing.T) {
 	for _, p := range []int{1, 2, 5} {
 		for _, n := range []int{0, 1, 1000, 1 << 17} {
-			onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
+			onEachTransport(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				dst := make([]int64, n)
 				right, left := (c.Rank()+1)%p, (c.Rank()+p-1)%p
 				if _, err := chorale.SendRecv(ctx, c, dst, left, vector(c.Rank(), n), right, 0); err != nil {
@@ -95,8 +95,8 @@ func TestLongMessagesGoRoundARing(t *testing.T) {
 	}
 }
 
-func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+func TestProbeReturnsTheStatusOfTheNextRecv(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
 			if err := chorale.Send(ctx, c, make([]float32, 9), 0, 3); err != nil {
 				return err
@@ -113,7 +113,7 @@ func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 		if _, found, err := chorale.TryProbe[float32](ctx, c, 1, 4); found || err != nil {
 			return fmt.Errorf("found a message with tag 4, %v", err)
 		}
-		// Too short a place, and another type: the message stays.
+		// After a receive into a slice too short or of another type, the message is still there.
 		if _, err := chorale.Recv(ctx, c, make([]float32, 8), 1, 3); err == nil {
 			return errors.New("9 elements went into 8")
 		}
@@ -127,8 +127,8 @@ func TestProbeSaysWhatRecvWillReceive(t *testing.T) {
 	})
 }
 
-func TestATurnThatBringsNothingIsKept(t *testing.T) {
-	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+func TestRecvThatFailsDoesNotAdvanceRoundRobin(t *testing.T) {
+	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() > 0 {
 			if err := chorale.Barrier(ctx, c); err != nil {
 				return err
@@ -138,14 +138,14 @@ func TestATurnThatBringsNothingIsKept(t *testing.T) {
 		v := make([]int, 1)
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
-		if _, err := chorale.Recv(short, c, v, chorale.InTurn, 0); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := chorale.Recv(short, c, v, chorale.RoundRobin, 0); !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("got %v", err)
 		}
 		if err := chorale.Barrier(ctx, c); err != nil {
 			return err
 		}
 		for want := 1; want < 3; want++ {
-			if _, err := chorale.Recv(ctx, c, v, chorale.InTurn, 0); err != nil || v[0] != want {
+			if _, err := chorale.Recv(ctx, c, v, chorale.RoundRobin, 0); err != nil || v[0] != want {
 				return fmt.Errorf("got %v, %v, want rank %d", v, err, want)
 			}
 		}
@@ -153,8 +153,8 @@ func TestATurnThatBringsNothingIsKept(t *testing.T) {
 	})
 }
 
-func TestSendRecvThatIsWrongSendsNothing(t *testing.T) {
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+func TestSendRecvWithAWrongArgumentSendsNothing(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		peer := 1 - c.Rank()
 		if _, err := chorale.SendRecv(ctx, c, make([]int, 1), 99, []int{1}, peer, 0); !errors.Is(err, chorale.ErrArgument) {
 			return fmt.Errorf("got %v", err)
@@ -169,8 +169,8 @@ func TestSendRecvThatIsWrongSendsNothing(t *testing.T) {
 	})
 }
 
-func TestMessagesStayInTheirCommunicator(t *testing.T) {
-	onEachNetwork(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+func TestTaggedMessagesStayInTheirCommunicator(t *testing.T) {
+	onEachTransport(t, 4, func(ctx context.Context, c *chorale.Comm) error {
 		sub, err := c.Split(ctx, c.Rank()/2, -c.Rank()) // 1, 0 and 3, 2
 		if err != nil {
 			return err
@@ -189,8 +189,8 @@ func TestMessagesStayInTheirCommunicator(t *testing.T) {
 	})
 }
 
-func TestWrongMessagesAreNamed(t *testing.T) {
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+func TestWrongRanksTagsAndTypesAreArgumentErrors(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		_, anyTag := chorale.Recv(ctx, c, []int{0}, 2, 0)
 		for _, err := range []error{
 			anyTag,

@@ -5,71 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chorale-go/chorale"
-	"github.com/chorale-go/chorale/algo"
-	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/transport/inproc"
 )
 
-// queries calls f with calls of every collective, size and kind.
-func queries(f func(q chorale.Query)) {
-	for _, c := range sched.Collectives() {
-		for _, p := range []int{1, 2, 3, 5, 8, 13, 16, 33, 100} {
-			for _, bytes := range []int{0, 8, 1000, 64 << 10, 4 << 20} {
-				for _, network := range []string{"inproc", "shm", "tcp"} {
-					for kind := range 8 {
-						f(chorale.Query{
-							Collective: c.String(), Ranks: p, Bytes: bytes, Transport: network,
-							Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0, Processors: kind & 4 / 2,
-						})
-					}
-				}
-			}
-		}
-	}
-}
-
-func TestTheSelectionNeverPicksWhatDoesNotFit(t *testing.T) {
-	queries(func(q chorale.Query) {
-		choice, err := chorale.Choose(q)
-		if err != nil {
-			t.Errorf("%+v: %v", q, err)
-			return
-		}
-		c, _ := sched.ParseCollective(q.Collective)
-		name, _, _ := strings.Cut(choice.Algorithm, ",")
-		a, err := algo.Lookup(c, name)
-		switch {
-		case err != nil:
-			t.Errorf("%+v: %v", q, err)
-		case a.Restrictions.Allow(q.Ranks) != nil, q.Ordered && a.Restrictions.Commutative, q.Uneven && a.Restrictions.EqualParts:
-			t.Errorf("%+v: %s is restricted: %v", q, choice.Algorithm, a.Restrictions)
-		case choice.Why == "":
-			t.Errorf("%+v: no word why", q)
-		}
-	})
-}
-
-func TestTheEnvironmentOverridesTheSelection(t *testing.T) {
-	for env, want := range map[string]string{
-		"":                              "recursive-doubling",
-		"allreduce=ring":                "ring",
-		"bcast=binomial,allreduce=ring": "ring",
-		"allreduce=halving-exchange,stages=2,bcast=chain": "halving-exchange,stages=2",
-		"bcast=chain,segment=8K;allreduce=tree":           "tree",
-		"butterfly":                                       "butterfly",
-		"bcast=linear":                                    "recursive-doubling",
-	} {
-		t.Setenv("CHORALE_ALGORITHM", env)
-		choice, err := chorale.Choose(chorale.Query{Collective: "allreduce", Ranks: 8, Bytes: 8, Transport: "tcp"})
-		if err != nil || choice.Algorithm != want {
-			t.Errorf("%q: got %q, %v, want %q", env, choice.Algorithm, err, want)
-		}
-	}
-}
-
-func TestTheEnvironmentReachesTheCalls(t *testing.T) {
+func TestEnvironmentChoosesTheAlgorithmOfCalls(t *testing.T) {
 	t.Setenv("CHORALE_ALGORITHM", "allreduce=ring,bcast=linear")
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		var stats chorale.Stats
@@ -80,7 +23,7 @@ func TestTheEnvironmentReachesTheCalls(t *testing.T) {
 		if stats.Algorithm != "ring" {
 			return fmt.Errorf("ran %s", stats.Algorithm)
 		}
-		// What the call itself asks for counts more.
+		// An option of the call overrides the environment.
 		if err := chorale.Bcast(ctx, c, v, 0, chorale.WithAlgorithm("binomial"), chorale.WithStats(&stats)); err != nil {
 			return err
 		}
@@ -91,7 +34,7 @@ func TestTheEnvironmentReachesTheCalls(t *testing.T) {
 	})
 }
 
-func TestAnUnknownNameInTheEnvironmentListsTheKnownOnes(t *testing.T) {
+func TestErrorForAnUnknownAlgorithmInTheEnvironmentListsTheKnownOnes(t *testing.T) {
 	for _, env := range []string{"fugue", "allreduce=fugue"} {
 		t.Setenv("CHORALE_ALGORITHM", env)
 		onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
@@ -102,5 +45,33 @@ func TestAnUnknownNameInTheEnvironmentListsTheKnownOnes(t *testing.T) {
 			}
 			return nil
 		})
+	}
+}
+
+func TestCommConfigDecidesTheSelection(t *testing.T) {
+	for _, test := range []struct {
+		config chorale.CommConfig
+		want   string
+	}{
+		{chorale.CommConfig{}, "dissemination"},
+		{chorale.CommConfig{Transport: "some other"}, "dissemination"},
+		{chorale.CommConfig{Transport: "tcp", Processors: 3}, "dissemination"},
+		{chorale.CommConfig{Transport: "tcp", Processors: 2}, "linear"},
+		{chorale.CommConfig{Transport: "inproc", Processors: 2}, "direct"},
+	} {
+		const p = 3
+		job := inproc.New(p)
+		var ranks sync.WaitGroup
+		for rank := range p {
+			ranks.Go(func() {
+				c := chorale.NewComm(job.Endpoint(rank), test.config)
+				defer c.Close()
+				var stats chorale.Stats
+				if err := chorale.Barrier(t.Context(), c, chorale.WithStats(&stats)); err != nil || stats.Algorithm != test.want {
+					t.Errorf("%+v: a barrier of 3 ranks ran %q, %v, want %q", test.config, stats.Algorithm, err, test.want)
+				}
+			})
+		}
+		ranks.Wait()
 	}
 }

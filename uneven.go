@@ -6,129 +6,132 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The collectives in which ranks' parts differ in length. Parts lie one after
-// another, in the order of the ranks. All ranks give the lengths of all parts,
-// which lets interior ranks of a tree hand on what is not theirs.
+// In the collectives of this file, parts differ in length. All ranks give the counts
+// of all parts: an interior rank of a tree forwards parts that are not its own.
 
-// ScatterV is [Scatter] with parts of different lengths: counts has one per
-// rank. Dst has counts[Rank] elements.
+// ScatterV is [Scatter] with parts of different lengths. Counts has the number of
+// elements of each rank's part, and is the same on all ranks. Src has as many
+// elements as the sum of counts, and dst has counts[Rank].
 func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
-	r := request[T]{callKey: callKey{collective: sched.Scatter, root: root}, counts: parts{counts, counts}, in: src, out: dst}
-	whole, own, err := c.lengths(&r.callKey, counts)
+	a := arguments[T]{callKey: callKey{collective: sched.Scatter, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
+	whole, own, err := c.sumCounts(&a.callKey, counts)
 	if c.rank != root {
-		r.in = nil
+		a.in = nil
 	} else if err == nil && len(src) != whole {
-		err = c.skip(r.collective, "src has %d elements: want %d, the sum of counts", len(src), whole)
+		err = c.rejectCallf(a.collective.String(), "src has %d elements: want %d, the sum of counts", len(src), whole)
 	}
 	if err == nil && len(dst) != own {
-		err = c.skip(r.collective, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
+		err = c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
 	}
 	if err != nil {
 		return err
 	}
-	return do(ctx, c, &r, options)
+	return do(ctx, c, &a, options)
 }
 
-// GatherV is [Gather] with parts of different lengths: counts has one per rank.
-// Src has counts[Rank] elements.
+// GatherV is [Gather] with parts of different lengths. Counts has the number of
+// elements of each rank's part, and is the same on all ranks. Dst has as many
+// elements as the sum of counts, and src has counts[Rank].
 func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
-	r := request[T]{callKey: callKey{collective: sched.Gather, root: root}, counts: parts{counts, counts}, in: src, out: dst}
-	whole, own, err := c.lengths(&r.callKey, counts)
+	a := arguments[T]{callKey: callKey{collective: sched.Gather, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
+	whole, own, err := c.sumCounts(&a.callKey, counts)
 	if c.rank != root {
-		r.out = nil
+		a.out = nil
 	} else if err == nil && len(dst) != whole {
-		err = c.skip(r.collective, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
+		err = c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, the sum of counts", len(dst), whole)
 	}
 	if err == nil && len(src) != own {
-		err = c.skip(r.collective, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
+		err = c.rejectCallf(a.collective.String(), "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
 	}
 	if err != nil {
 		return err
 	}
-	return do(ctx, c, &r, options)
+	return do(ctx, c, &a, options)
 }
 
-// AllGatherV is [AllGather] with parts of different lengths: counts has one per
-// rank. Src has counts[Rank] elements.
+// AllGatherV is [AllGather] with parts of different lengths. Counts has the number
+// of elements of each rank's part, and is the same on all ranks. Dst has as many
+// elements as the sum of counts, and src has counts[Rank].
 func AllGatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, options ...Option) error {
-	r := request[T]{callKey: callKey{collective: sched.AllGather}, counts: parts{counts, counts}, in: src, out: dst}
-	whole, own, err := c.lengths(&r.callKey, counts)
+	a := arguments[T]{callKey: callKey{collective: sched.AllGather}, counts: partCounts{counts, counts}, in: src, out: dst}
+	whole, own, err := c.sumCounts(&a.callKey, counts)
 	switch {
 	case err != nil:
 		return err
 	case len(dst) != whole:
-		return c.skip(r.collective, "dst has %d elements: want %d, the sum of counts", len(dst), whole)
+		return c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, the sum of counts", len(dst), whole)
 	case len(src) != own:
-		return c.skip(r.collective, "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
+		return c.rejectCallf(a.collective.String(), "src has %d elements: want %d, as counts says of rank %d", len(src), own, c.rank)
 	}
-	return do(ctx, c, &r, options)
+	return do(ctx, c, &a, options)
 }
 
-// ReduceScatterV is [ReduceScatter] with parts of different lengths: counts has
-// one per rank. Dst has counts[Rank] elements.
+// ReduceScatterV is [ReduceScatter] with parts of different lengths. Counts has the
+// number of elements of each rank's part, and is the same on all ranks. Src has as
+// many elements as the sum of counts, and dst has counts[Rank].
 func ReduceScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op func() Op[T], options ...Option) error {
 	return ReduceScatterVFunc(ctx, c, dst, src, counts, operation(op), options...)
 }
 
 // ReduceScatterVFunc is [ReduceScatterV] with an operation of the caller's own.
 func ReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op[T], options ...Option) error {
-	r := request[T]{callKey: callKey{collective: sched.ReduceScatter}, counts: parts{counts, counts}, in: src, out: dst, op: op}
-	whole, own, err := c.lengths(&r.callKey, counts)
+	a := arguments[T]{callKey: callKey{collective: sched.ReduceScatter}, counts: partCounts{counts, counts}, in: src, out: dst, op: op}
+	whole, own, err := c.sumCounts(&a.callKey, counts)
 	switch {
 	case err != nil:
 		return err
 	case len(src) != whole:
-		return c.skip(r.collective, "src has %d elements: want %d, the sum of counts", len(src), whole)
+		return c.rejectCallf(a.collective.String(), "src has %d elements: want %d, the sum of counts", len(src), whole)
 	case len(dst) != own:
-		return c.skip(r.collective, "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
+		return c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, as counts says of rank %d", len(dst), own, c.rank)
 	}
-	return do(ctx, c, &r, options)
+	return do(ctx, c, &a, options)
 }
 
-// AllToAllV is [AllToAll] with parts of different lengths: part s of src, which
-// is for rank s, has srcCounts[s] elements, and part s of dst, which is from
-// rank s, has dstCounts[s]. What one rank has for another and what the other
-// expects of it must be as long.
+// AllToAllV is [AllToAll] with parts of different lengths. Part s of src goes to
+// rank s and has srcCounts[s] elements. Part s of dst comes from rank s and has
+// dstCounts[s]. So srcCounts[s] of rank r equals dstCounts[r] of rank s. Dst and src
+// must not overlap.
 func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, srcCounts []int, options ...Option) error {
-	r := request[T]{callKey: callKey{collective: sched.AllToAll}, counts: parts{srcCounts, dstCounts}, in: src, out: dst}
-	srcLen, _, err := c.lengths(&r.callKey, srcCounts)
+	a := arguments[T]{callKey: callKey{collective: sched.AllToAll}, counts: partCounts{srcCounts, dstCounts}, in: src, out: dst}
+	srcLen, _, err := c.sumCounts(&a.callKey, srcCounts)
 	if err != nil {
 		return err
 	}
-	first := r.uneven
-	dstLen, _, err := c.lengths(&r.callKey, dstCounts)
-	r.uneven = scramble(first ^ scramble(r.uneven))
+	first := a.uneven
+	dstLen, _, err := c.sumCounts(&a.callKey, dstCounts)
+	a.uneven = mix64(first ^ mix64(a.uneven))
 	switch {
 	case err != nil:
 		return err
 	case len(src) != srcLen:
-		return c.skip(r.collective, "src has %d elements: want %d, the sum of srcCounts", len(src), srcLen)
+		return c.rejectCallf(a.collective.String(), "src has %d elements: want %d, the sum of srcCounts", len(src), srcLen)
 	case len(dst) != dstLen:
-		return c.skip(r.collective, "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
+		return c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
 	}
-	return do(ctx, c, &r, options)
+	return do(ctx, c, &a, options)
 }
 
-// lengths returns the sum of counts and the rank's own, and marks the key with
-// their digest.
-func (c *Comm) lengths(key *callKey, counts []int) (whole, own int, err error) {
+// sumCounts returns the sum of counts and the rank's own count, and sets the key's
+// digest of them.
+func (c *Comm) sumCounts(key *callKey, counts []int) (whole, own int, err error) {
 	if len(counts) != c.size {
-		return 0, 0, c.skip(key.collective, "%d counts: want %d, one per rank", len(counts), c.size)
+		return 0, 0, c.rejectCallf(key.collective.String(), "%d counts: want %d, one per rank", len(counts), c.size)
 	}
 	key.uneven = 1
 	for rank, n := range counts {
 		if n < 0 {
-			return 0, 0, c.skip(key.collective, "count %d of rank %d: want 0 or more", n, rank)
+			return 0, 0, c.rejectCallf(key.collective.String(), "count %d of rank %d: want 0 or more", n, rank)
 		}
 		whole += n
-		key.uneven = scramble(key.uneven + uint64(n))
+		key.uneven = mix64(key.uneven + uint64(n))
 	}
 	return whole, counts[c.rank], nil
 }
 
-// scramble is a step of a digest (the finalizer of MurmurHash3). It never
-// returns 0, which stands for no digest.
-func scramble(x uint64) uint64 {
+// mix64 is one step of a digest: the finalizer of MurmurHash3. It never returns 0,
+// which stands for no digest.
+func mix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53

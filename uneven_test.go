@@ -71,7 +71,7 @@ func eachUneven(t *testing.T, c sched.Collective, p int, f func(ctx context.Cont
 	}
 }
 
-func TestPartsMayDifferInLength(t *testing.T) {
+func TestPartsOfDifferentLengths(t *testing.T) {
 	for _, p := range sizes {
 		eachUneven(t, sched.Scatter, p, func(ctx context.Context, c *chorale.Comm, counts []int, options ...chorale.Option) error {
 			whole := vector(7, sum(counts))
@@ -144,7 +144,7 @@ func TestPartsMayDifferInLength(t *testing.T) {
 	}
 }
 
-func TestWrongCountsAreNamed(t *testing.T) {
+func TestWrongCountsAreArgumentErrors(t *testing.T) {
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		for _, test := range []struct {
 			counts   []int
@@ -165,7 +165,7 @@ func TestWrongCountsAreNamed(t *testing.T) {
 	})
 }
 
-func TestCountsThatDifferAcrossRanksAreAnError(t *testing.T) {
+func TestCountsThatDifferBetweenRanksAreAMismatch(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		counts := []int{1 + c.Rank(), 2 - c.Rank()} // 1, 2 on rank 0; 2, 1 on rank 1
 		return chorale.AllGatherV(ctx, c, make([]int, 3), make([]int, counts[c.Rank()]), counts)
@@ -175,7 +175,7 @@ func TestCountsThatDifferAcrossRanksAreAnError(t *testing.T) {
 	}
 }
 
-func TestPrefixSumsShiftsAndExchanges(t *testing.T) {
+func TestScanExScanShiftAndAllToAll(t *testing.T) {
 	for _, p := range sizes {
 		eachAlgorithm(t, sched.Scan, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {

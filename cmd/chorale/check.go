@@ -13,7 +13,7 @@ import (
 
 func newCheck() *cobra.Command {
 	var (
-		want  selection
+		want  scheduleFilter
 		ranks ranges
 		bytes size
 	)

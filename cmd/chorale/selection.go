@@ -14,8 +14,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A selection describes the schedules to check.
-type selection struct {
+// A scheduleFilter describes the schedules to check.
+type scheduleFilter struct {
 	collectives []sched.Collective
 	algorithm   string // "" for all
 	ranks       ranges
@@ -26,7 +26,7 @@ type selection struct {
 
 // schedules returns the schedules. It is an error if there is none, or if the
 // algorithm that is named does not take the one number of ranks that is named.
-func (s *selection) schedules() (all []*sched.Schedule, err error) {
+func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 	var refused error
 	for _, p := range s.ranks.values {
 		for _, c := range s.collectives {
@@ -54,7 +54,7 @@ func (s *selection) schedules() (all []*sched.Schedule, err error) {
 
 // specs returns the algorithms of a collective to check with p ranks: the one that is
 // named, or all that take p, with several values of each parameter.
-func (s *selection) specs(c sched.Collective, p int) (specs []string) {
+func (s *scheduleFilter) specs(c sched.Collective, p int) (specs []string) {
 	name, _, _ := strings.Cut(s.algorithm, ",")
 	if s.algorithm != "" {
 		if _, err := algo.Lookup(c, name); err == nil || len(s.collectives) == 1 {
@@ -75,7 +75,7 @@ func (s *selection) specs(c sched.Collective, p int) (specs []string) {
 const allRoots = 64
 
 // roots returns the roots to check. The root of a shift is its distance.
-func (s *selection) roots(c sched.Collective, p int) []int {
+func (s *scheduleFilter) roots(c sched.Collective, p int) []int {
 	rooted := c.Rooted() || c == sched.Shift
 	switch {
 	case !rooted && (!s.rooted || len(s.collectives) > 1):

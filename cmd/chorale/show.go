@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -71,14 +71,14 @@ With --format json:
 		}
 		why := ""
 		if algorithm == "" {
-			q := chorale.Query{Collective: c.String(), Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
+			q := selection.Query{Collective: c, Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
 			switch q.Transport {
 			case "inproc":
 				q.Processors = runtime.GOMAXPROCS(0)
 			case "shm":
 				q.Processors = runtime.NumCPU()
 			}
-			choice, err := chorale.Choose(q)
+			choice, err := selection.Choose(q)
 			if err != nil {
 				return callError{err}
 			}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -28,8 +28,8 @@ func (s *simulation) isBest() bool {
 func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (spec, why string, err error) {
 	switch {
 	case s.algorithm == "":
-		choice, err := chorale.Choose(chorale.Query{
-			Collective: c.String(), Ranks: p, Bytes: wordBytes * m, Transport: "tcp",
+		choice, err := selection.Choose(selection.Query{
+			Collective: c, Ranks: p, Bytes: wordBytes * m, Transport: "tcp",
 		})
 		return choice.Algorithm, choice.Why, err
 	case !s.isBest():

@@ -11,12 +11,9 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// echo is an endpoint whose every peer sends what this rank sends, plus ten.
+// An echo is an exchanger each of whose peers sends the bytes that this rank sends,
+// plus ten.
 type echo struct{ steps []transport.Step }
-
-func (*echo) Rank() int    { return 0 }
-func (*echo) Size() int    { return 2 }
-func (*echo) Close() error { return nil }
 
 func (e *echo) Exchange(_ context.Context, step transport.Step) error {
 	e.steps = append(e.steps, transport.Step{Sends: slices.Clone(step.Sends), Recvs: slices.Clone(step.Recvs)})
@@ -57,12 +54,18 @@ func program(t *testing.T, text string) *sched.Schedule {
 	return s
 }
 
+// compile compiles rank 0 of a schedule for parts or vectors of count bytes.
+func compile(s *sched.Schedule, count int) *exec.Plan {
+	l := exec.NewLayout(s, count, 1)
+	return exec.Compile(s, exec.Config{In: l, Out: l})
+}
+
 // run runs rank 0 of a schedule.
 func run(t *testing.T, text string, in, out []byte) *echo {
 	t.Helper()
 	s := program(t, text)
 	ep := new(echo)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, len(in), 1), exec.NewLayout(s, len(in), 1), nil)
+	plan := compile(s, len(in))
 	if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, difference); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ rank 0
     recv out 0..1 from 1 combine left
 `
 
-func TestACopyThatOnlyServesACombineIsFusedWithIt(t *testing.T) {
+func TestCopyThatOnlyProvidesAnOperandIsFusedWithTheReceive(t *testing.T) {
 	in, out := []byte{1, 2, 3}, make([]byte, 3)
 	ep := run(t, exchange, in, out)
 	if want := []byte{10, 10, 10}; !slices.Equal(out, want) {
@@ -90,7 +93,7 @@ func TestACopyThatOnlyServesACombineIsFusedWithIt(t *testing.T) {
 	}
 }
 
-func TestInAndOutMayBeTheSameMemoryEvenIfTheProgramNeedsBoth(t *testing.T) {
+func TestInPlaceRunCopiesTheInputIfTheProgramNeedsBothBuffers(t *testing.T) {
 	buf := []byte{1, 2, 3}
 	ep := run(t, exchange, buf, buf)
 	if want := []byte{10, 10, 10}; !slices.Equal(buf, want) {
@@ -101,7 +104,7 @@ func TestInAndOutMayBeTheSameMemoryEvenIfTheProgramNeedsBoth(t *testing.T) {
 	}
 }
 
-func TestACopyThatOthersReadIsDone(t *testing.T) {
+func TestCopyThatAnotherCopyReadsIsNotFused(t *testing.T) {
 	out := make([]byte, 3)
 	run(t, `
 schedule allreduce exchange
@@ -119,7 +122,7 @@ rank 0
 	}
 }
 
-func TestScratchIsAsLargeAsTheProgramTouches(t *testing.T) {
+func TestScratchCoversOnlyTheBlocksThatTheProgramTouches(t *testing.T) {
 	ep := run(t, `
 schedule allreduce corner
 ranks 2
@@ -135,7 +138,7 @@ rank 0
 	}
 }
 
-func TestBlocksAreAsEvenAsCanBe(t *testing.T) {
+func TestLengthsOfBlocksDifferByAtMostOneElement(t *testing.T) {
 	s := program(t, "schedule bcast x\nranks 2\nblocks 3")
 	for count, want := range map[int][]int{
 		0: {0, 0, 0, 0},
@@ -155,7 +158,7 @@ func TestBlocksAreAsEvenAsCanBe(t *testing.T) {
 	}
 }
 
-func TestPartsAreLaidOutLongerWhereBlocksMustBeEquallyLong(t *testing.T) {
+func TestPartsArePaddedWhereBlocksMustHaveEqualLengths(t *testing.T) {
 	s := program(t, `
 schedule alltoall rows
 ranks 2
@@ -173,8 +176,7 @@ rank 0
     copy scratch 1..2 to out 0
 `)
 	ep := new(echo)
-	l := exec.NewLayout(s, 3, 1) // 3 elements in 2 blocks: they become 4
-	plan := exec.Bind(s, 0, l, l, nil)
+	plan := compile(s, 3) // 3 elements in 2 blocks are padded to 4
 	in, out := []byte{1, 2, 3, 4, 5, 6}, make([]byte, 6)
 	for range 2 {
 		if err := plan.Run(t.Context(), ep, transport.Signature{}, in, out, exec.Op{}); err != nil {
@@ -189,7 +191,7 @@ rank 0
 	}
 }
 
-func TestAnErrorOfTheEndpointNamesTheStep(t *testing.T) {
+func TestStepErrorNamesTheStep(t *testing.T) {
 	s := program(t, `
 schedule bcast late
 ranks 2
@@ -200,16 +202,16 @@ rank 0
   step
     recv out 0..1 from 1
 `)
-	err := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil).Run(t.Context(), new(echo), transport.Signature{}, nil, []byte{0}, exec.Op{})
+	err := compile(s, 1).Run(t.Context(), new(echo), transport.Signature{}, nil, []byte{0}, exec.Op{})
 	if err == nil || err.Error() != "step 1: nothing to echo" {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
+func TestMembersTranslateRanks(t *testing.T) {
 	s := program(t, exchange)
 	ep := new(echo)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), []int{4, 7})
+	plan := exec.Compile(s, exec.Config{In: exec.NewLayout(s, 1, 1), Out: exec.NewLayout(s, 1, 1), Members: []int{4, 7}})
 	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1}, []byte{0}, difference); err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +220,9 @@ func TestRanksAreTranslatedForMembersOfAGroup(t *testing.T) {
 	}
 }
 
-func TestARunAllocatesNothing(t *testing.T) {
+func TestRunAllocatesNothing(t *testing.T) {
 	s := program(t, exchange)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil)
+	plan := compile(s, 1)
 	ep := silent{}
 	in, out := []byte{1}, []byte{0}
 	if n := testing.AllocsPerRun(100, func() {
@@ -232,33 +234,22 @@ func TestARunAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A silent exchanger completes every step without a message.
 type silent struct{}
 
-func (silent) Rank() int                                          { return 0 }
-func (silent) Size() int                                          { return 2 }
-func (silent) Close() error                                       { return nil }
-func (silent) Exchange(_ context.Context, _ transport.Step) error { return nil }
+func (silent) Exchange(context.Context, transport.Step) error { return nil }
 
-func TestWhatIsHandedOnIsNotKeptInCache(t *testing.T) {
-	const swap = `
-schedule alltoall swap
-ranks 2
-blocks 2
-rank 0
-  step
-    send in 1..2 to 1
-    recv out 1..2 from 1
-`
-	s := program(t, swap)
-	ep := new(echo)
-	plan := exec.Bind(s, 0, exec.NewLayout(s, 1, 1), exec.NewLayout(s, 1, 1), nil)
-	if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1, 2}, []byte{0, 0}, difference); err != nil {
-		t.Fatal(err)
-	}
-	if !ep.steps[0].Recvs[0].Temporal {
-		t.Error("what an alltoall brings is not kept in cache")
-	}
-	if ep := run(t, exchange, []byte{1}, []byte{0}); ep.steps[0].Recvs[0].Temporal {
-		t.Error("what an allreduce hands on is kept in cache")
+func TestReceivesAreTemporalIfTheConfigSaysSo(t *testing.T) {
+	for _, temporal := range []bool{false, true} {
+		s := program(t, exchange)
+		ep := new(echo)
+		l := exec.NewLayout(s, 1, 1)
+		plan := exec.Compile(s, exec.Config{In: l, Out: l, Temporal: temporal})
+		if err := plan.Run(t.Context(), ep, transport.Signature{}, []byte{1}, []byte{0}, difference); err != nil {
+			t.Fatal(err)
+		}
+		if got := ep.steps[0].Recvs[0].Temporal; got != temporal {
+			t.Errorf("the receive has Temporal %v, want %v", got, temporal)
+		}
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// An Op combines bytes that hold elements: Right sets into to held ⊕ incoming,
-// Left to incoming ⊕ held, element by element. The three are equally long and
-// either the same memory or apart.
+// An Op combines bytes that hold elements. Element by element, Right sets into to
+// held ⊕ incoming, and Left sets it to incoming ⊕ held. The three slices have the
+// same length, and any two are either the same memory or disjoint.
 type Op struct {
 	Left, Right func(into, held, incoming []byte)
 }
 
-// A StepError says in which step of the rank's program an exchange failed.
+// A StepError says in which step of the rank's program, counted from 0, an Exchange
+// failed.
 type StepError struct {
 	Step int
 	Err  error
@@ -25,83 +26,84 @@ type StepError struct {
 func (e *StepError) Error() string { return fmt.Sprintf("step %d: %v", e.Step, e.Err) }
 func (e *StepError) Unwrap() error { return e.Err }
 
-// Run does the program once. In and out are the rank's memory, InLen and OutLen
-// bytes long; where both hold the same block they may be the same memory, and
-// otherwise must not overlap. Op may be the zero Op if the program combines
-// nothing.
+// Run executes the plan once. In and out are the rank's memory, InLen and OutLen
+// bytes long. They must not overlap unless InPlace reports true. Op may be the zero
+// Op if the program combines nothing.
 //
-// The steps follow each other without a pause; a run allocates nothing, but for
-// the first that finds in and out to be the same memory. An error of the
-// endpoint is returned as a [*StepError].
+// A run allocates nothing, except for the first one that finds in and out to be the
+// same memory, or needs padding. An error of the endpoint is returned as a
+// [*StepError]. The plan keeps no reference to in and out after a run without an
+// error.
 func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
 	if len(in) != p.InLen() || len(out) != p.OutLen() {
 		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.InLen(), p.OutLen())
 	}
-	if p.pad.gap == 0 {
+	if p.padding.gap == 0 {
 		return p.run(ctx, ep, sig, in, out, op)
 	}
-	p.pad.in = p.pad.widen(p.pad.in, in)
-	p.pad.out = p.pad.widen(p.pad.out, out)
-	err := p.run(ctx, ep, sig, p.pad.in, p.pad.out, op)
-	p.pad.shorten(out, p.pad.out)
+	p.padding.in = p.padding.pad(p.padding.in, in)
+	p.padding.out = p.padding.pad(p.padding.out, out)
+	err := p.run(ctx, ep, sig, p.padding.in, p.padding.out, op)
+	p.padding.unpad(out, p.padding.out)
 	return err
 }
 
 func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
-	var m memories // set piece by piece: a literal is made elsewhere and copied
+	var m memories // set field by field: a composite literal would be built elsewhere and copied
 	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
 	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out
 	m[sched.Scratch] = p.scratch
-	if p.shadows && Overlap(in, out) {
-		m[sched.In] = p.shadowOf(in)
+	if p.needsCopy && Overlap(in, out) {
+		m[sched.In] = p.copyInput(in)
 	}
 	for i := range p.steps {
 		st := &p.steps[i]
 		for i := range st.copies {
-			m.copy(&st.copies[i], op, p.cached)
+			m.copy(&st.copies[i], op, p.temporal)
 		}
-		if len(st.sends)+len(st.recvs) == 0 {
+		if len(st.sends)+len(st.targets) == 0 {
 			continue
 		}
-		st.lay(&m, sig, op)
+		st.bind(&m, sig, op)
 		err := ep.Exchange(ctx, st.wire)
 		if err != nil {
 			return &StepError{i, err}
 		}
 	}
-	p.forget()
+	p.release()
 	return nil
 }
 
-// shadowOf returns a copy of in, in memory that the plan keeps.
-func (p *Plan) shadowOf(in []byte) memory {
-	if p.shadow.bytes == nil {
-		p.shadow = memory{p.in.Lo, allocate(len(in))}
+// copyInput returns a copy of in, in memory that the plan keeps.
+func (p *Plan) copyInput(in []byte) memory {
+	if p.inputCopy.bytes == nil {
+		p.inputCopy = memory{p.in.Lo, allocate(len(in))}
 	}
-	copy(p.shadow.bytes, in)
-	return p.shadow
+	copy(p.inputCopy.bytes, in)
+	return p.inputCopy
 }
 
-// lay puts the step's wire form over memory.
-func (st *step) lay(m *memories, sig transport.Signature, op Op) {
+// bind sets the memory of the step's wire form.
+func (st *step) bind(m *memories, sig transport.Signature, op Op) {
 	st.wire.Signature = sig
-	for i, at := range st.sends {
-		st.wire.Sends[i].Data = m.at(at)
+	for i, r := range st.sends {
+		st.wire.Sends[i].Data = m.slice(r)
 	}
-	for i := range st.recvs {
-		at, r := &st.recvs[i], &st.wire.Recvs[i]
-		r.Into = m.at(at.into)
-		switch at.how {
+	for i := range st.targets {
+		target, recv := &st.targets[i], &st.wire.Recvs[i]
+		recv.Into = m.slice(target.into)
+		switch target.how {
 		case sched.Left:
-			r.Combine, r.Held = op.Left, m.at(at.held)
+			recv.Combine, recv.Held = op.Left, m.slice(target.held)
 		case sched.Right:
-			r.Combine, r.Held = op.Right, m.at(at.held)
+			recv.Combine, recv.Held = op.Right, m.slice(target.held)
 		}
 	}
 }
 
-// forget lets go of the caller's memory, which a cached plan would keep alive.
-func (p *Plan) forget() {
+// release drops the references to the caller's memory, which a cached plan would
+// keep alive.
+func (p *Plan) release() {
 	for i := range p.steps {
 		wire := &p.steps[i].wire
 		for k := range wire.Sends {
@@ -116,16 +118,16 @@ func (p *Plan) forget() {
 // memories holds In, Out and Scratch.
 type memories [3]memory
 
-func (m *memories) at(p place) []byte {
-	if p.lo == p.hi {
+func (m *memories) slice(r byteRange) []byte {
+	if r.lo == r.hi {
 		return nil
 	}
-	b := &m[p.buffer]
-	return b.bytes[p.lo-b.lo : p.hi-b.lo : p.hi-b.lo]
+	b := &m[r.buffer]
+	return b.bytes[r.lo-b.lo : r.hi-b.lo : r.hi-b.lo]
 }
 
-func (m *memories) copy(c *move, op Op, cached bool) {
-	from, to := m.at(c.from), m.at(c.to)
+func (m *memories) copy(c *localCopy, op Op, temporal bool) {
+	from, to := m.slice(c.from), m.slice(c.to)
 	switch c.how {
 	case sched.Left:
 		op.Left(to, to, from)
@@ -133,7 +135,7 @@ func (m *memories) copy(c *move, op Op, cached bool) {
 		op.Right(to, to, from)
 	default:
 		if unsafe.SliceData(from) != unsafe.SliceData(to) {
-			transport.Copy(to, from, cached)
+			transport.Copy(to, from, temporal)
 		}
 	}
 }
@@ -143,10 +145,10 @@ func Overlap(a, b []byte) bool {
 	return len(a) > 0 && len(b) > 0 && address(a) < address(b)+uintptr(len(b)) && address(b) < address(a)+uintptr(len(a))
 }
 
-// InPlace reports whether in and out lie so that every block that both hold is
-// the same memory. That is the one way in which they may overlap.
+// InPlace reports whether every block that both in and out hold is the same memory.
+// Only then may in and out overlap.
 func (p *Plan) InPlace(in, out []byte) bool {
-	return address(in)-uintptr(p.pad.narrow(p.in.Lo)) == address(out)-uintptr(p.pad.narrow(p.out.Lo))
+	return address(in)-uintptr(p.padding.unpaddedLen(p.in.Lo)) == address(out)-uintptr(p.padding.unpaddedLen(p.out.Lo))
 }
 
 func address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

@@ -9,10 +9,10 @@ import (
 	"github.com/chorale-go/chorale"
 )
 
-func TestManyCallsAreUnderWayAtOnceAndEndInAnyOrder(t *testing.T) {
+func TestManyNonblockingCallsAtATime(t *testing.T) {
 	const calls = 100
 	for _, p := range []int{1, 2, 5} {
-		onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
+		onEachTransport(t, p, func(ctx context.Context, c *chorale.Comm) error {
 			results := make([][]int64, calls)
 			requests := make([]*chorale.Request, calls)
 			for i := range calls {
@@ -20,7 +20,7 @@ func TestManyCallsAreUnderWayAtOnceAndEndInAnyOrder(t *testing.T) {
 				requests[i] = chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {
 					return chorale.AllReduce(ctx, c, results[i], results[i], chorale.Sum)
 				})
-				if i%10 == 0 { // blocking calls go on in between
+				if i%10 == 0 { // blocking calls continue in between
 					if err := chorale.Barrier(ctx, c); err != nil {
 						return err
 					}
@@ -43,8 +43,8 @@ func TestManyCallsAreUnderWayAtOnceAndEndInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestAPreparedCallIsStartedManyTimes(t *testing.T) {
-	onEachNetwork(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+func TestPreparedCallIsStartedManyTimes(t *testing.T) {
+	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		v, sum := make([]int64, 4), make([]int64, 4)
 		p, err := chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.AllReduce(ctx, c, sum, v, chorale.Sum)
@@ -69,10 +69,10 @@ func TestAPreparedCallIsStartedManyTimes(t *testing.T) {
 	})
 }
 
-func TestEveryCollectiveCanBeStarted(t *testing.T) {
+func TestEveryCollectiveHasANonblockingForm(t *testing.T) {
 	const p = 3
 	counts := []int{2, 2, 2}
-	onEachNetwork(t, p, func(ctx context.Context, c *chorale.Comm) error {
+	onEachTransport(t, p, func(ctx context.Context, c *chorale.Comm) error {
 		one := chorale.Op[int64]{Combine: func(a, b int64) int64 { return a + b }, Commutative: true}
 		src, whole := vector(c.Rank(), 2), vector(c.Rank(), 6)
 		part := func() []int64 { return make([]int64, 2) }
@@ -110,8 +110,8 @@ func TestEveryCollectiveCanBeStarted(t *testing.T) {
 	})
 }
 
-func TestPreparedCallsComeAndGo(t *testing.T) {
-	onEachNetwork(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+func TestFreedPreparedCallsAreReused(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		sum := []int64{1}
 		for range 5000 { // more than a communicator has at a time
 			p, err := chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
@@ -135,7 +135,7 @@ func TestPreparedCallsComeAndGo(t *testing.T) {
 	})
 }
 
-func TestAStartedCallThatFailsSaysSo(t *testing.T) {
+func TestNonblockingCallReturnsItsErrorFromWait(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		r := chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.Bcast(ctx, c, []int{1}, 7)
@@ -147,16 +147,16 @@ func TestAStartedCallThatFailsSaysSo(t *testing.T) {
 	})
 }
 
-// An operation that calls its own communicator finds it busy.
-func TestACommunicatorDoesOneCallAtATime(t *testing.T) {
+// A call made from an operation finds the communicator busy.
+func TestCommunicatorInACallIsBusy(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		var inside error
-		nosy := chorale.Op[int]{Combine: func(a, b int) int {
+		reentrant := chorale.Op[int]{Combine: func(a, b int) int {
 			inside = chorale.Barrier(ctx, c)
 			return a + b
 		}}
 		sum := make([]int, 1)
-		if err := chorale.AllReduceFunc(ctx, c, sum, []int{1}, nosy); err != nil {
+		if err := chorale.AllReduceFunc(ctx, c, sum, []int{1}, reentrant); err != nil {
 			return err
 		}
 		if !errors.Is(inside, chorale.ErrBusy) {

@@ -1,19 +1,17 @@
-package chorale_test
+package selection
 
 import (
 	"bytes"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/sched"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden file of the selection")
+var update = flag.Bool("update", false, "rewrite the golden file of the choices")
 
 // goldenRanks and goldenBytes hold both sides of every bound of a rule.
 var (
@@ -26,7 +24,7 @@ var (
 
 // The choice of every call on the grid is the recorded one. A line gives, for one
 // kind of call and ranges of ranks, the algorithm from each number of bytes on.
-func TestSelectionIsTheRecordedOne(t *testing.T) {
+func TestChoicesAreTheRecordedOnes(t *testing.T) {
 	var got bytes.Buffer
 	for _, c := range sched.Collectives() {
 		for _, transport := range []string{"", "inproc", "shm", "tcp"} {
@@ -37,13 +35,13 @@ func TestSelectionIsTheRecordedOne(t *testing.T) {
 						continue
 					}
 					fmt.Fprintf(&got, "%v transport=%s oversubscribed=%v ordered=%v uneven=%v\n", c, transport, oversubscribed, ordered, uneven)
-					q := chorale.Query{Collective: c.String(), Transport: transport, Ordered: ordered, Uneven: uneven}
+					q := Query{Collective: c, Transport: transport, Ordered: ordered, Uneven: uneven}
 					writeChoices(t, &got, q, oversubscribed)
 				}
 			}
 		}
 	}
-	const golden = "testdata/selection.golden"
+	const golden = "testdata/choices.golden"
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
@@ -65,11 +63,11 @@ func TestSelectionIsTheRecordedOne(t *testing.T) {
 }
 
 // writeChoices writes a line per range of ranks with equal choices.
-func writeChoices(t *testing.T, got *bytes.Buffer, q chorale.Query, oversubscribed bool) {
+func writeChoices(t *testing.T, got *bytes.Buffer, q Query, oversubscribed bool) {
 	first, line := 0, ""
 	for i, ranks := range goldenRanks {
 		q.Ranks = ranks
-		next := choices(t, q, oversubscribed)
+		next := choicesByBytes(t, q, oversubscribed)
 		if i > 0 && next != line {
 			fmt.Fprintf(got, "\t%d-%d:%s\n", first, goldenRanks[i-1], line)
 		}
@@ -80,33 +78,33 @@ func writeChoices(t *testing.T, got *bytes.Buffer, q chorale.Query, oversubscrib
 	fmt.Fprintf(got, "\t%d-%d:%s\n", first, goldenRanks[len(goldenRanks)-1], line)
 }
 
-// choices returns the algorithms of a call by its bytes.
-func choices(t *testing.T, q chorale.Query, oversubscribed bool) (line string) {
-	processors := []int{0, q.Ranks, q.Ranks + 1} // each rank has one
+// choicesByBytes returns the algorithms of a call by its bytes.
+func choicesByBytes(t *testing.T, q Query, oversubscribed bool) (line string) {
 	if oversubscribed {
 		if q.Ranks == 1 {
 			return " none"
 		}
-		processors = []int{1, (q.Ranks + 1) / 2, q.Ranks - 1}
+		q.Processors = q.Ranks - 1
 	}
 	last := ""
 	for _, n := range goldenBytes {
 		q.Bytes = n
-		var all []string
-		for _, q.Processors = range processors {
-			choice, err := chorale.Choose(q)
-			if err != nil {
-				t.Fatalf("%+v: %v", q, err)
-			}
-			all = append(all, choice.Algorithm)
+		choice, err := Choose(q)
+		if err != nil {
+			t.Fatalf("%+v: %v", q, err)
 		}
-		if all = slices.Compact(all); len(all) > 1 {
-			t.Fatalf("%+v: the number of processors decides by more than whether ranks are oversubscribed: %v", q, all)
-		}
-		if all[0] != last {
-			line += fmt.Sprintf(" %d %s", n, all[0])
-			last = all[0]
+		if choice.Algorithm != last {
+			line += fmt.Sprintf(" %d %s", n, choice.Algorithm)
+			last = choice.Algorithm
 		}
 	}
 	return line
+}
+
+func TestRanksAreOversubscribedIfTheyOutnumberTheProcessors(t *testing.T) {
+	for processors, want := range map[int]bool{0: false, 1: true, 3: true, 4: false, 5: false} {
+		if got := (Query{Ranks: 4, Processors: processors}).oversubscribed(); got != want {
+			t.Errorf("4 ranks on %d processors: got %v, want %v", processors, got, want)
+		}
+	}
 }

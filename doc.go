@@ -1,0 +1,91 @@
+// Package chorale is collective communication: broadcast, reduction, scatter,
+// gather, and their relatives, among goroutines or processes.
+//
+// A program's main calls [Main], and the ranks are processes that the command
+// chorale run starts. Or it calls [Run], and the ranks are goroutines:
+//
+//	err := chorale.Run(ctx, 4, func(ctx context.Context, c *chorale.Comm) error {
+//		sum := []int{c.Rank()}
+//		return chorale.AllReduce(ctx, c, sum, sum, chorale.Sum)
+//	})
+//
+// [Join] is Main without its frame, and [NewComm] makes a communicator over an
+// endpoint of any transport.
+//
+// # Arguments
+//
+// The collectives are generic functions. The destination comes before the source,
+// as in copy. Lengths and counts are numbers of elements. An element is a number,
+// a boolean, or an array or struct of them; a type that holds pointers is an error.
+// Where a vector is one part per rank, part r belongs to rank r, and parts lie in
+// the order of the ranks.
+//
+// Where dst may be src, they are the same slice, and where one is a part of the
+// other, it is this rank's own part. Any other overlap is an error.
+//
+// All ranks of a communicator make the same collective calls in the same order,
+// with the same lengths, operation, root and algorithm.
+//
+// # Completion
+//
+// A blocking call returns when this rank's part in it is done: its dst holds the
+// result, and both buffers are the caller's again. Other ranks may not have got
+// that far; only [Barrier] says that all ranks have called it. Until a call
+// returns, the caller writes neither buffer and does not read dst. A nonblocking
+// call ([Start] and the functions named after it) returns at once, and the same
+// holds until its [Request] is done.
+//
+// When a call fails, the buffers are the caller's again as well. The contents of
+// dst are unspecified, but for ErrArgument and ErrBusy, which leave it as it was.
+//
+// # Errors
+//
+// Collectives and tagged messages fail with an [*Error], which names the call, the
+// rank, the step and the peer. After an error for which errors.Is reports
+//
+//   - [ErrArgument], nothing was sent. The communicator stays usable if every rank
+//     got this error. If only some ranks got it, calls of the ranks no longer match.
+//   - [ErrBusy], nothing was sent, and the call does not count. The communicator
+//     stays usable.
+//   - [ErrClosed] after [Comm.Free], this communicator alone is closed.
+//
+// Any other error of a collective ends the rank's part in the job: an end of the
+// context, a lost peer, calls that differ ([MismatchError]). Peers are told, their
+// calls fail too, and so do later calls on any communicator. Only Close is left to
+// do. There is one exception: a panic of an operation, which [Op] describes, leaves
+// the communicator usable.
+//
+// [Send], [Recv] and [Probe] leave more intact; see there.
+//
+// # Concurrency
+//
+// A communicator does one collective at a time, and a second one gets ErrBusy.
+// Different communicators are independent: goroutines may use one each.
+// Start, [Prepare], [Comm.Split], [Comm.Free] and the functions that build on them
+// are called by one goroutine at a time per communicator. [Send], [Recv], [Probe]
+// and their variants may be called by any number of goroutines at any time, also
+// during collectives. [Comm.Rank] and [Comm.Size] may be called at any time.
+//
+// # Algorithms
+//
+// What each rank does is a schedule of package sched, made by an algorithm of
+// package algo. A call chooses one by the collective, the number of ranks p, the
+// bytes, the transport, and whether each rank has a processor. By default:
+//
+//   - Bcast, Scatter, Gather and a short Reduce take a binomial tree: ⌈log₂ p⌉
+//     steps. A long Reduce scatters the combining first.
+//   - A short AllReduce or AllGather takes recursive doubling: ⌈log₂ p⌉ steps where
+//     p is a power of two. A long AllReduce takes recursive halving, in which each
+//     rank sends about twice the vector; a long AllGather takes a ring.
+//   - ReduceScatter takes recursive halving, Scan and ExScan recursive doubling, and
+//     Barrier dissemination: O(log p) steps.
+//   - AllToAll takes p−1 pairwise exchanges, and Shift one step.
+//
+// Where measurements on a transport say otherwise, its table has other rules.
+// [WithAlgorithm] and [WithSchedule] choose for one call, the environment variable
+// CHORALE_ALGORITHM for a program, and [WithStats] reports what was run. The
+// command chorale show prints the schedule that a call takes.
+//
+// A communicator caches the compiled calls: see [Comm]. The same call again
+// allocates nothing.
+package chorale

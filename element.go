@@ -1,0 +1,46 @@
+package chorale
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+)
+
+// bytesOf returns the memory of s.
+func bytesOf[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// elements is the inverse of bytesOf.
+func elements[T any](b []byte) []T {
+	size := int(unsafe.Sizeof(*new(T)))
+	if size == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
+}
+
+// checkElement returns an error unless values of the type can be copied byte by byte
+// into another process: their size is fixed, and they hold no pointers.
+func checkElement(t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Bool,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return nil
+	case reflect.Array:
+		if err := checkElement(t.Elem()); err != nil {
+			return fmt.Errorf("%v has elements that cannot be sent: %w", t, err)
+		}
+		return nil
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if err := checkElement(t.Field(i).Type); err != nil {
+				return fmt.Errorf("%v.%s cannot be sent: %w", t, t.Field(i).Name, err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%v is a %v: want numbers, booleans, and arrays and structs of them", t, t.Kind())
+}

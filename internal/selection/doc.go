@@ -1,0 +1,14 @@
+// Package selection decides what a collective call leaves open: which algorithm it
+// takes, and whether its receives are written with temporal stores.
+//
+// [Choose] chooses an algorithm by the collective, the number of ranks, the bytes,
+// the operation, the transport and the number of processors. Each transport has a
+// table in a file of its own: inproc.go, shm.go and tcp.go. A table holds the rules
+// for ranks that each have a processor, and further rules for oversubscribed ranks,
+// which are more than the processors that they share. All tables build on the rules
+// of base.go, which hold for every transport. The environment variable
+// CHORALE_ALGORITHM overrides the tables.
+//
+// All ranks of a call must choose the same algorithm. So a choice depends only on
+// what all of them know alike, and never on a measurement of one rank.
+package selection

@@ -1,0 +1,96 @@
+package selection
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// A Query is what the choice of an algorithm depends on.
+type Query struct {
+	Collective sched.Collective
+	Ranks      int
+	Bytes      int    // of the vector, or of one part where the vector is one part per rank
+	Ordered    bool   // the operation does not commute
+	Uneven     bool   // parts differ in length
+	Transport  string // "inproc", "shm" or "tcp"; any other gets the rules of every transport
+	Processors int    // that all ranks share; 0 if each rank has one, or the number is unknown
+}
+
+// oversubscribed reports whether the ranks outnumber the processors.
+func (q Query) oversubscribed() bool { return 0 < q.Processors && q.Processors < q.Ranks }
+
+// A Choice is an algorithm, with its parameters if it has any, and the reason for
+// it in words.
+type Choice struct{ Algorithm, Why string }
+
+// Choose returns the algorithm that a call takes if it names none. Of the rules
+// that fit the call, the last one counts.
+//
+// The environment variable CHORALE_ALGORITHM overrides the tables. It is a list
+// like "allreduce=ring;bcast=chain,segment=8K", in which a name alone stands for
+// every collective that has such an algorithm. Commas may separate entries too,
+// where another "collective=name" follows.
+func Choose(q Query) (Choice, error) {
+	if spec, err := override(os.Getenv(environment), q.Collective); err != nil || spec != "" {
+		return Choice{spec, environment + " says so"}, err
+	}
+	var chosen rule
+	var from section
+	for _, s := range sections(q) {
+		for _, r := range s.rules[q.Collective] {
+			if r.fits(q) {
+				chosen, from = r, s
+			}
+		}
+	}
+	if chosen.algorithm == "" {
+		return Choice{}, fmt.Errorf("no algorithm for %+v", q)
+	}
+	why := chosen.why
+	if bounds := chosen.bounds(from); bounds != "" {
+		why += " (a rule for " + bounds + ")"
+	}
+	if q.Ordered {
+		why += ", operands in rank order"
+	}
+	if q.Uneven {
+		why += ", parts of different lengths"
+	}
+	return Choice{chosen.algorithm, why}, nil
+}
+
+// fits reports whether the rule is for the call, and its algorithm takes the
+// number of ranks, the operation and the parts.
+func (r rule) fits(q Query) bool {
+	if q.Ranks < r.minRanks || q.Bytes < r.minBytes {
+		return false
+	}
+	for _, a := range algo.For(q.Collective) {
+		if a.Name == r.algorithm {
+			return a.Restrictions.Allow(q.Ranks) == nil && !(q.Ordered && a.Restrictions.Commutative) && !(q.Uneven && a.Restrictions.EqualParts)
+		}
+	}
+	return false
+}
+
+// bounds says which calls the rule is for, or nothing if it is for all.
+func (r rule) bounds(of section) string {
+	var all []string
+	if r.minRanks > 0 {
+		all = append(all, fmt.Sprintf("%d ranks or more", r.minRanks))
+	}
+	if r.minBytes > 0 {
+		all = append(all, fmt.Sprintf("%d bytes or more", r.minBytes))
+	}
+	if of.transport != "" {
+		all = append(all, "transport "+of.transport)
+	}
+	if of.oversubscribed {
+		all = append(all, "more ranks than processors")
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,46 @@
+package selection
+
+import "github.com/chorale-go/chorale/sched"
+
+// A rule takes the calls with at least so many ranks and bytes. Bytes are those of
+// the whole vector; where the vector is one part per rank, those of one part.
+type rule struct {
+	minRanks, minBytes int
+	algorithm          string
+	why                string
+}
+
+// rules are those of each collective. Of the rules of a collective that fit a
+// call, the last one counts.
+type rules map[sched.Collective][]rule
+
+// A table is the selection of one transport. Its rules come after those of every
+// transport.
+type table struct {
+	rules          rules
+	oversubscribed rules // after the other rules, where ranks outnumber processors
+}
+
+// tables has the table of each transport by the transport's name.
+var tables = map[string]table{
+	"inproc": inproc,
+	"shm":    shm,
+	"tcp":    tcp,
+}
+
+// A section is a set of rules, with the calls that it is for.
+type section struct {
+	rules          rules
+	transport      string // "" for every transport
+	oversubscribed bool
+}
+
+// sections returns the rules for a call, the most general ones first.
+func sections(q Query) []section {
+	of := tables[q.Transport]
+	all := []section{{rules: base}, {rules: of.rules, transport: q.Transport}}
+	if q.oversubscribed() {
+		all = append(all, section{of.oversubscribed, q.Transport, true})
+	}
+	return all
+}

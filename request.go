@@ -1,0 +1,106 @@
+package chorale
+
+import (
+	"cmp"
+	"context"
+)
+
+// maxInProgress is how many nonblocking calls of a communicator can be in progress
+// at a time. A further one begins when the one that was started maxInProgress
+// before it is done.
+const maxInProgress = 16
+
+// nonblockingCalls are those of a communicator.
+type nonblockingCalls struct {
+	queues  [maxInProgress]*queue
+	started int // calls; the next one goes to the queue of this number modulo maxInProgress
+}
+
+// A queue runs nonblocking calls one after another, in a context of its own.
+type queue struct {
+	comm *Comm
+	last *Request
+}
+
+// A Request is a nonblocking call, in progress or done. Its methods may be called
+// by any number of goroutines, any number of times.
+type Request struct {
+	done chan struct{}
+	err  error
+}
+
+// Done returns a channel that is closed when the call is done.
+func (r *Request) Done() <-chan struct{} { return r.done }
+
+// Wait waits until the call is done, and returns its error.
+func (r *Request) Wait() error {
+	<-r.done
+	return r.err
+}
+
+// Test reports whether the call is done, and returns its error if it is.
+func (r *Request) Test() (done bool, err error) {
+	select {
+	case <-r.done:
+		return true, r.err
+	default:
+		return false, nil
+	}
+}
+
+// WaitAll waits for all requests, and returns the error of the first request in
+// the list that has one.
+func WaitAll(requests ...*Request) (err error) {
+	for _, r := range requests {
+		err = cmp.Or(err, r.Wait())
+	}
+	return err
+}
+
+// Start starts a nonblocking call, or several that follow each other, and returns
+// at once. F gets a communicator of the same ranks, for these calls alone:
+//
+//	r := chorale.Start(ctx, c, func(ctx context.Context, c *chorale.Comm) error {
+//		return chorale.AllReduce(ctx, c, dst, src, chorale.Sum)
+//	})
+//	… // computes, and neither writes src nor touches dst
+//	err := r.Wait()
+//
+// Any number of nonblocking calls may be started, beside other calls on c, and they
+// may be done in any order. Up to 16 of a communicator are in progress at a time.
+// All ranks start them in the same order. A panic of f is the request's error.
+//
+// Functions like [StartBcast] start one collective each.
+func Start(ctx context.Context, c *Comm, f Func) *Request {
+	q, before := c.nonblocking.next(c)
+	r := &Request{done: make(chan struct{})}
+	q.last = r
+	go func() {
+		defer close(r.done)
+		if before != nil {
+			<-before.done
+		}
+		r.err = callRecovered(ctx, q.comm, f)
+	}()
+	return r
+}
+
+// next returns the queue of the next call, and the call that comes before it.
+func (s *nonblockingCalls) next(c *Comm) (q *queue, before *Request) {
+	i := s.started % maxInProgress
+	s.started++
+	if s.queues[i] == nil {
+		s.queues[i] = &queue{comm: c.withContext(1 + uint32(i))}
+	}
+	return s.queues[i], s.queues[i].last
+}
+
+// startFunc calls f in a goroutine.
+func startFunc(f func() error) *Request {
+	r := &Request{done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = f()
+	}()
+	return r
+}
