@@ -9,4 +9,8 @@
 // shm between processes that share memory, tcp over connections, and mixed by
 // joining two others. Package transporttest is the contract that each of them
 // passes.
+//
+// A transport outside of this module implements Endpoint and runs the contract of
+// package transporttest in its tests. Programs use it with chorale.NewComm, which
+// makes a communicator over an endpoint of any transport.
 package transport
