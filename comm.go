@@ -76,9 +76,10 @@ type CommConfig struct {
 // package transporttest tests whether a transport can be used so. [Main], [Run] and
 // [Join] call NewComm themselves.
 //
-// An endpoint gets one such communicator, and only it and its descendants use the
-// endpoint from then on. The caller closes it. Before that, [Run] also calls the
-// endpoint's CheckUnreceived, which finds ranks that did not make the same calls.
+// An endpoint gets one such communicator, and from then on only that communicator and
+// those split from it use the endpoint. The caller closes it. Before a rank leaves, its
+// endpoint's CheckUnreceived finds out whether ranks did not make the same calls; [Main]
+// and [Run] call it.
 func NewComm(endpoint transport.Endpoint, config CommConfig) *Comm {
 	return &Comm{
 		job:   &job{endpoint: endpoint, config: config, next: 1},

@@ -59,11 +59,12 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // The message comes from one rank, or from AnyRank or RoundRobin, and has one tag,
 // or AnyTag. The status holds its sender, tag and number of elements.
 //
-// If the message is longer than dst, or of another type, Recv fails, and the message
-// can still be received; the status describes it. If ctx ends before a message is
-// found, Recv returns its error. In these cases, and after an ErrArgument, the
-// communicator stays usable. A message can be received after its sender has left;
-// if there is none, Recv fails with ErrLeft or ErrLost.
+// If the message is longer than dst, or of another type, Recv fails with a
+// [transport.SizeError] or [transport.TypeError], and the message can still be
+// received; the status describes it. If ctx ends before a message is found, Recv
+// returns its error. In these cases, and after an ErrArgument, the communicator stays
+// usable. A message can be received after its sender has left; if there is none, Recv
+// fails with ErrLeft or ErrLost.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
 	roundRobin := from == RoundRobin
 	if roundRobin {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// shapes are lengths of parts: awkward ones, some of them empty.
+// shapes returns lists of counts for p ranks, awkward ones and zeros among them.
 func shapes(p int) [][]int {
 	var all [][]int
 	for _, length := range []func(rank int) int{
@@ -32,7 +31,7 @@ func shapes(p int) [][]int {
 	return all
 }
 
-// cut returns part rank of a vector.
+// cut returns the part of a rank in a vector.
 func cut(v []int64, counts []int, rank int) []int64 {
 	lo := 0
 	for _, n := range counts[:rank] {
@@ -172,81 +171,5 @@ func TestCountsThatDifferBetweenRanksAreAMismatch(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "counts=[1 2]") || !strings.Contains(err.Error(), "counts=[2 1]") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestScanExScanShiftAndAllToAll(t *testing.T) {
-	for _, p := range sizes {
-		eachAlgorithm(t, sched.Scan, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
-			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
-				for _, n := range counts(p) {
-					v := vector(c.Rank(), n)
-					if err := chorale.Scan(ctx, c, v, v, chorale.Sum, algorithm); err != nil {
-						return err
-					}
-					if err := same(c, "scan", v, total(c.Rank()+1, n)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
-		eachAlgorithm(t, sched.ExScan, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
-			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
-				for _, n := range counts(p) {
-					dst := slices.Repeat([]int64{-1}, n)
-					want := slices.Clone(dst)
-					if c.Rank() > 0 {
-						want = total(c.Rank(), n)
-					}
-					if err := chorale.ExScan(ctx, c, dst, vector(c.Rank(), n), chorale.Sum, algorithm); err != nil {
-						return err
-					}
-					if err := same(c, "exscan", dst, want); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
-		eachAlgorithm(t, sched.Shift, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
-			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
-				for _, by := range []int{0, 1, -1, p / 2, p - 1, 3*p + 2} {
-					for _, n := range counts(p) {
-						v := vector(c.Rank(), n)
-						if err := chorale.Shift(ctx, c, v, v, by, algorithm); err != nil {
-							return err
-						}
-						from := (((c.Rank() - by) % p) + p) % p
-						if err := same(c, fmt.Sprint("shift by ", by), v, vector(from, n)); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			})
-		})
-		eachAlgorithm(t, sched.AllToAll, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
-			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
-				for _, n := range counts(p) {
-					src, want := make([]int64, 0, p*n), make([]int64, 0, p*n)
-					for other := range p {
-						src = append(src, vector(100*c.Rank()+other, n)...)
-						want = append(want, vector(100*other+c.Rank(), n)...)
-					}
-					dst := make([]int64, p*n)
-					if err := chorale.AllToAll(ctx, c, dst, src, algorithm); err != nil {
-						return err
-					}
-					if err := chorale.AllToAll(ctx, c, src, src, algorithm); err != nil {
-						return err
-					}
-					if err := errors.Join(same(c, "dst", dst, want), same(c, "in place", src, want)); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
 	}
 }

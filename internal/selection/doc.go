@@ -9,6 +9,6 @@
 // of base.go, which hold for every transport. The environment variable
 // CHORALE_ALGORITHM overrides the tables.
 //
-// All ranks of a call must choose the same algorithm. So a choice depends only on
-// what all of them know alike, and never on a measurement of one rank.
+// All ranks of a call must choose the same algorithm. So Choose depends only on facts
+// that are the same on all of them, and never on a measurement of one rank.
 package selection
