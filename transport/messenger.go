@@ -31,17 +31,17 @@ type MessageInfo struct {
 // still be received. When ctx ends before a message has been found, or before its
 // transfer has begun, its error is returned and the endpoint stays usable.
 type Messenger interface {
-	// Send sends a message. It returns when data may be written again. That is at
-	// once for a short message, which is copied, and for a long message when the
-	// receiver has received it.
-	Send(ctx context.Context, to int, m Match, kind string, data []byte) error
+	// Send sends a message. It returns when data may be written again: for a short
+	// message, which is copied, at once; for a long message when a receive has asked
+	// for it and all of it is on its way.
+	Send(ctx context.Context, to int, m Match, typeName string, data []byte) error
 
 	// Recv waits for the first message that matches m and comes from a rank, or
 	// from any rank if from is Any. It copies the message to the beginning of
 	// into. If the message is longer than into, or kind is not its Type, Recv
 	// leaves the message queued and returns its MessageInfo together with a
 	// [SizeError] or [TypeError].
-	Recv(ctx context.Context, from int, m Match, kind string, into []byte) (MessageInfo, error)
+	Recv(ctx context.Context, from int, m Match, typeName string, into []byte) (MessageInfo, error)
 
 	// Probe finds the message that Recv would receive, and leaves it queued. If
 	// wait is set, Probe waits for one; otherwise found reports whether there is

@@ -55,7 +55,7 @@ type Endpoint struct {
 	rank       int
 	failed     atomic.Pointer[error]        // what every method returns from now on
 	cached     [8]atomic.Pointer[commState] // of comms, by context modulo 8
-	unexpected unexpectedQueue
+	unexpected taggedQueue
 
 	// Under Job.mu.
 	comms  map[uint32]*commState // by context

@@ -57,9 +57,9 @@ func (p *waitPolicy) begin() backoff {
 	return backoff{limit: spinLimit, dedicated: true}
 }
 
-// moved begins the wait anew, since something has moved. It reports whether that came
+// progressed begins the wait anew, since something has moved. It reports whether that came
 // within the first yields of a rank that should have a core of its own.
-func (b *backoff) moved() (sharesCore bool) {
+func (b *backoff) progressed() (sharesCore bool) {
 	if b.dedicated && 0 < b.yields && b.yields <= firstYields {
 		b.limit, b.dedicated = spinLimitOversubscribed, false
 		sharesCore = true
@@ -83,8 +83,8 @@ func (b *backoff) mayYield(spins bool) bool {
 	return now.Sub(b.since) < yieldTime
 }
 
-// shareCore notes that a peer shares this rank's core.
-func (p *waitPolicy) shareCore(e *Endpoint) {
+// noteSharedCore notes that a peer shares this rank's core.
+func (p *waitPolicy) noteSharedCore(e *Endpoint) {
 	p.shortWaits = shortWaits
 	p.migrate(e)
 }

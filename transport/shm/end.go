@@ -9,7 +9,7 @@ import (
 func (e *Endpoint) writeTermination() {
 	n := e.engine.Notice()
 	r := &e.state.termination
-	stage, text := aborted, n.Reason
+	lifecycle, text := aborted, n.Reason
 	r.mismatched = -1
 	if m := n.Mismatch; m != nil && len(m.Mine.Call)+len(m.Theirs.Call)+len(text) <= terminationMax {
 		r.mismatched, r.context = int32(m.Peer), m.Mine.Context
@@ -19,10 +19,10 @@ func (e *Endpoint) writeTermination() {
 		text = m.Mine.Call + m.Theirs.Call + text
 	}
 	if n.Left {
-		stage = left
+		lifecycle = left
 	}
 	r.size = uint32(copy(r.text[:], text))
-	e.state.terminate(stage)
+	e.state.terminate(lifecycle)
 }
 
 // readTermination reads the peer's termination record, and ends the link.
@@ -30,7 +30,7 @@ func (l *link) readTermination() {
 	r := &l.state.termination
 	rank := l.e.cfg.Rank
 	text := string(r.text[:min(r.size, terminationMax)])
-	n := progress.Notice{Left: l.state.stage() == left, Reason: text}
+	n := progress.Notice{Left: l.state.lifecycle() == left, Reason: text}
 	if r.mismatched >= 0 && r.mineEnd <= r.theirsEnd && int(r.theirsEnd) <= len(text) && !n.Left {
 		n.Reason = text[r.theirsEnd:]
 		n.Mismatch = &transport.MismatchError{
@@ -46,12 +46,12 @@ func (l *link) readTermination() {
 
 // checkTermination ends the link if the peer has terminated.
 func (l *link) checkTermination() {
-	if l.err == nil && !l.e.engine.Failed() && l.state.stage() >= left {
+	if l.err == nil && !l.e.engine.Failed() && l.state.lifecycle() >= left {
 		l.readTermination()
 	}
 }
 
-// checkPeers does that for all peers.
+// checkPeers ends the links whose peers have terminated.
 func (e *Endpoint) checkPeers() {
 	e.polls.terminated = false
 	for i := range e.links {
@@ -70,7 +70,7 @@ func (l *link) checkPeer() {
 
 // lose ends the link because the launcher says that the peer is lost.
 func (l *link) lose(reason string) {
-	if l.state.stage() >= left {
+	if l.state.lifecycle() >= left {
 		l.checkTermination() // it had published a reason
 		return
 	}
@@ -83,7 +83,7 @@ func (l *link) end(err error) {
 		return
 	}
 	l.err = err
-	l.e.polls.moved = true
+	l.e.polls.progressed = true
 	l.dropTagged()
 	l.failWaiters()
 }
@@ -96,14 +96,14 @@ func (l *link) failWaiters() {
 	}
 	l.poll() // what the peer has sent was there before it terminated
 	l.e.engine.Steps(func(o *progress.Op) {
-		if l.neededBy(o) {
+		if l.blocks(o) {
 			l.e.engine.Fail(l.err)
 		}
 	})
 }
 
 // failUndelivered fails the endpoint if the step sends a message to a rank that has
-// gone without having taken it. Messages of up to so many bytes have been written.
+// gone without having taken it. Messages of up to written bytes have been written.
 func (e *Endpoint) failUndelivered(step *transport.Step, written int) {
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {

@@ -19,8 +19,8 @@ import (
 type Config struct {
 	Rank, Size int
 
-	// Memory is the job's, made by [NewMemory] for so many ranks. New maps it. The
-	// caller keeps the file, and may close it afterwards.
+	// Memory is the job's, made by [NewMemory] for Size ranks. New maps it. The caller
+	// keeps the file, and may close it afterwards.
 	Memory *os.File
 
 	// Token is the secret of the job, which its memory holds too.
@@ -66,7 +66,7 @@ type pollSet struct {
 	anySource  int     // operations that wait for a tagged message from any rank
 	unflushed  bool    // frames of tagged messages wait to be written
 	terminated bool    // a peer may have terminated
-	moved      bool    // something has arrived, left or changed
+	progressed bool    // something has arrived, left or changed
 }
 
 // everyLink reports whether the owner polls all links.
@@ -88,8 +88,8 @@ type sendQueue struct {
 	promoter   promoter
 }
 
-// residents counts the endpoints of this process.
-var residents atomic.Int32
+// openEndpoints counts the endpoints of this process.
+var openEndpoints atomic.Int32
 
 // New makes the endpoint of one rank.
 func New(cfg Config) (*Endpoint, error) {
@@ -114,7 +114,7 @@ func New(cfg Config) (*Endpoint, error) {
 	if local == 0 {
 		local = cfg.Size
 	}
-	e.wait = waitPolicy{Processors: progress.Share(local, &residents), stallTimeout: stallTimeout}
+	e.wait = waitPolicy{Processors: progress.Share(local, &openEndpoints), stallTimeout: stallTimeout}
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.calls.state = e.state
 	for rank := range e.links {
@@ -127,7 +127,7 @@ func New(cfg Config) (*Endpoint, error) {
 	e.state.cma.address.Store(uint64(uintptr(unsafe.Pointer(e.cma.word))))
 	e.state.cma.pid.Store(int64(os.Getpid()))
 	e.state.cma.value.Store(*e.cma.word)
-	residents.Add(1)
+	openEndpoints.Add(1)
 	return e, nil
 }
 
@@ -155,7 +155,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	return o.Await()
 }
 
-// unlock releases the engine's lock when the peers that must be woken are.
+// unlock wakes the peers that sleep for what was done, and releases the lock.
 func (e *Endpoint) unlock() { e.engine.Unlock() }
 
 // Lost implements [transport.LossSink].
@@ -216,11 +216,11 @@ const closeTimeout = time.Second
 func (e *Endpoint) Close() (err error) {
 	e.close.Do(func() {
 		e.engine.Lock()
-		e.flushTagged()
+		e.awaitTaggedFlush()
 		e.engine.Close(nil)
 		e.unlock()
 		e.engine.WaitBackground()
-		residents.Add(-1)
+		openEndpoints.Add(-1)
 
 		e.engine.Lock()
 		defer e.unlock()

@@ -10,7 +10,7 @@ const (
 	// fastMax is how long a message may be that takes the fast path.
 	fastMax = chunkLen
 	// fastPolls is how often the fast path polls in vain before it leaves the waiting
-	// to the progress owner, who does it better. A message takes less.
+	// to the progress owner, which backs off. A message under way arrives sooner.
 	fastPolls = 100
 )
 
@@ -60,7 +60,7 @@ func (e *Endpoint) fastPath(step *transport.Step) bool {
 			return false
 		}
 		e.landFast(r, p)
-		l.in.blocked = false
+		l.in.headUnexpected = false
 		switch k {
 		case multicastFrame:
 			l.takeMulticast()
@@ -99,7 +99,7 @@ func (e *Endpoint) fits(step *transport.Step) bool {
 		if len(r.Into) > fastMax {
 			return false
 		}
-		if l := &e.links[r.From]; l.err != nil || l.in.queue.HasUnexpected() || len(l.in.transfers) > 0 {
+		if l := &e.links[r.From]; l.err != nil || l.in.queue.HasUnexpected() || len(l.in.partials) > 0 {
 			return false
 		}
 	}

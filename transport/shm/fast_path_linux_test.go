@@ -46,7 +46,7 @@ func TestASenderThatSleepsIsWokenWhenShortMessagesAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ends[0].state.status.Store(joined | forRoom)
+		ends[0].state.status.Store(joined | forTaken)
 		recv := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 0, Into: make([]byte, 1)}}}
 		if err := ends[1].Exchange(t.Context(), recv); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ const (
 	// Messages of steps. The first four begin a message.
 	inlineFrame     frameKind = 1 + iota // inline: a whole message, in the cell
 	stagedFrame                          // staged: the first chunk, in a staging buffer
-	rendezvousFrame                      // rendezvous, ready to send: a message in its sender's memory
+	rendezvousFrame                      // rendezvous: a message in its sender's memory
 	multicastFrame                       // inline: a whole message to several ranks, in a multicast cell
 	chunkFrame                           // staged: a further chunk, in a staging buffer
 	remainderFrame                       // rendezvous: what remains of a staged message, in its sender's memory
@@ -31,6 +31,15 @@ const (
 	fragmentFrame    // contents of a rendezvous message, in a staging buffer
 	creditFrame      // returns credits
 )
+
+// stagedKind returns the kind of a frame of a tagged message whose contents are in a
+// staging buffer.
+func stagedKind(k frameKind) frameKind {
+	if k == rtsFrame {
+		return rtsStagedFrame
+	}
+	return eagerStagedFrame
+}
 
 // beginsMessage reports whether a frame of this kind begins a message of a step.
 func (k frameKind) beginsMessage() bool { return k <= multicastFrame }
@@ -54,8 +63,8 @@ type cell struct {
 	body     [inlineMax]byte
 }
 
-// A stepHeader is the match header of a message of a step. Every frame that begins
-// one has it; a chunkFrame has its size.
+// A stepHeader is the match header of a message of a step. Every frame that begins one
+// has all of it. A chunkFrame has the field size alone.
 type stepHeader struct {
 	size       uint32 // bytes in the cell or in the staging buffer
 	context    uint32
@@ -72,7 +81,7 @@ type taggedHeader struct {
 	tag     [2]uint32
 }
 
-// Payload descriptors are the bodies of frames whose contents are elsewhere.
+// Payload descriptors are the bodies of all frames but inlineFrame and eagerFrame.
 
 // A stagedPayload is the body of a stagedFrame and of a chunkFrame.
 type stagedPayload struct {
@@ -101,10 +110,10 @@ type multicastPayload struct {
 
 // An rtsPayload is the body of an rtsFrame and of an rtsStagedFrame.
 type rtsPayload struct {
-	total  uint64 // bytes of the message
-	number uint32 // of the message among the rendezvous messages of its sender
-	buffer uint32 // of an rtsStagedFrame
-	kind   [rtsTypeMax]byte
+	total    uint64 // bytes of the message
+	number   uint32 // of the message among the rendezvous messages of its sender
+	buffer   uint32 // of an rtsStagedFrame
+	typeName [rtsTypeMax]byte
 }
 
 // A fragmentPayload is the body of a fragmentFrame, of an eagerStagedFrame, and of

@@ -10,14 +10,14 @@ type hooks Endpoint
 
 var _ progress.Transport = (*hooks)(nil)
 
-func (h *hooks) Drive(o *progress.Op) { (*Endpoint)(h).drive(o) }
-func (h *hooks) Interrupt()           { h.state.wake() }
-func (h *hooks) Settle()              { h.engine.Interrupt() } // its status word says what it sleeps for
-func (h *hooks) BeforeUnlock()        { (*Endpoint)(h).wakePeers() }
+func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
+func (h *hooks) Interrupt()              { h.state.wake() }
+func (h *hooks) BeforeWait()             { h.engine.Interrupt() } // its status word says what it sleeps for
+func (h *hooks) BeforeUnlock()           { (*Endpoint)(h).wakePeers() }
 
-func (h *hooks) Recheck(peer int) {
-	h.links[peer].in.blocked = false
-	h.polls.moved = true
+func (h *hooks) Unblock(peer int) {
+	h.links[peer].in.headUnexpected = false
+	h.polls.progressed = true
 }
 
 func (h *hooks) Terminate(error) {
@@ -26,15 +26,15 @@ func (h *hooks) Terminate(error) {
 	for i := range e.links {
 		l := &e.links[i]
 		l.in.queue.CancelAll()
-		l.in.transfers = nil
+		l.in.partials = nil
 		if i != e.cfg.Rank {
 			l.state.wakeFrom(l.state.status.Load())
 		}
 	}
-	e.polls.moved = true
+	e.polls.progressed = true
 }
 
-func (h *hooks) Left(o *progress.Op) {
+func (h *hooks) OpDone(o *progress.Op) {
 	e := (*Endpoint)(h)
 	if o.Pending() > 0 {
 		for i := range e.links {
@@ -51,13 +51,13 @@ func (h *hooks) Left(o *progress.Op) {
 }
 
 func (h *hooks) Poll(from int, _ bool) {
-	h.Expect(from, 1)
+	h.AddWaiters(from, 1)
 	for i := range h.links {
 		if i != h.cfg.Rank && (from == transport.Any || from == i) {
 			h.links[i].checkPeer()
 		}
 	}
-	h.Expect(from, -1)
+	h.AddWaiters(from, -1)
 }
 
 func (h *hooks) PeerError(from int) error {
@@ -67,19 +67,20 @@ func (h *hooks) PeerError(from int) error {
 	return h.engine.AllGone(func(peer int) error { return h.links[peer].err })
 }
 
-// Expect has what the links hold back looked at again.
-func (h *hooks) Expect(from, n int) {
+// AddWaiters adds n to the operations that wait, and lets what the links hold back be
+// polled again.
+func (h *hooks) AddWaiters(from, n int) {
 	switch {
 	case from == h.cfg.Rank || h.engine.Closed():
 	case from >= 0:
 		l := &h.links[from]
 		l.tagged.Waiters += n
-		l.in.blocked = false
+		l.in.headUnexpected = false
 		h.polls.add(l)
 	default:
 		h.polls.anySource += n
 		for i := range h.links {
-			h.links[i].in.blocked = false
+			h.links[i].in.headUnexpected = false
 		}
 	}
 }

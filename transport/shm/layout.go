@@ -3,9 +3,9 @@ package shm
 import "fmt"
 
 const (
-	headerLen     = 4 << 10 // bytes of the segment's header
-	stagingKept   = 2       // staging buffers that are for messages that a receiver has asked for
-	stagingLenMin = 4 << 10
+	headerLen       = 4 << 10 // bytes of the segment's header
+	stagingReserved = 2       // staging buffers that are for messages that a receiver has asked for
+	stagingLenMin   = 4 << 10
 
 	// stagingTotalMax bounds the staging buffers of all ranks together, in bytes.
 	stagingTotalMax = 64 << 20

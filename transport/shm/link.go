@@ -27,7 +27,7 @@ type sendRing struct {
 	*ring
 	mask       uint32 // cells, less one
 	written    uint32 // frames
-	freed      uint32 // frames known to be taken
+	takenSeen  uint32 // frames known to be taken
 	multicasts uint64 // multicast frames known to be taken
 
 	pullsSeen  uint32   // pull requests that were looked at
@@ -45,9 +45,9 @@ type recvRing struct {
 	multicastCells unsafe.Pointer // of the peer; nil where there are none
 	multicasts     uint64         // multicast frames of the peer that were taken, or are for other ranks
 
-	queue     match.Queue
-	transfers []transfer // messages of which more is to come
-	blocked   bool       // the frame at the head waits until it is expected
+	queue          match.Queue
+	partials       []partial // messages of which more is to come
+	headUnexpected bool      // the frame at the head waits until it is expected
 }
 
 func (l *link) init(e *Endpoint, peer int) {
@@ -59,22 +59,22 @@ func (l *link) init(e *Endpoint, peer int) {
 
 // room reports whether n frames can be written, one or more.
 func (s *sendRing) room(n uint32) bool {
-	if s.written-s.freed+n-1 <= s.mask {
+	if s.written-s.takenSeen+n-1 <= s.mask {
 		return true
 	}
-	s.freed = s.ring.taken.Load()
-	return s.written-s.freed+n-1 <= s.mask
+	s.takenSeen = s.ring.taken.Load()
+	return s.written-s.takenSeen+n-1 <= s.mask
 }
 
-// hasTaken reports whether the peer has taken a frame. Only one of the last frames
-// can be untaken: numbers wrap around, and a staging buffer may name a frame of long
-// ago.
+// hasTaken reports whether the peer has taken a frame. Frames takenSeen+1 to written may
+// be untaken; every other number, of a frame of long ago, counts as taken, since numbers
+// wrap around.
 func (s *sendRing) hasTaken(number uint32) bool {
-	if number-s.freed-1 >= s.written-s.freed {
+	if number-s.takenSeen-1 >= s.written-s.takenSeen {
 		return true
 	}
-	s.freed = s.ring.taken.Load()
-	return number-s.freed-1 >= s.written-s.freed
+	s.takenSeen = s.ring.taken.Load()
+	return number-s.takenSeen-1 >= s.written-s.takenSeen
 }
 
 // drained reports whether the peer has taken all frames.
@@ -98,8 +98,8 @@ const (
 	took                      // a frame of the peer
 )
 
-// noteWakeup has the endpoint look soon whether the peer sleeps for what this rank
-// has done.
+// noteWakeup notes what this rank has done. wakePeers wakes the peer if it sleeps for
+// that.
 func (l *link) noteWakeup(w wakeups) {
 	if l.wakeups == 0 {
 		l.e.wakes.links = append(l.e.wakes.links, l)
@@ -118,7 +118,7 @@ func (e *Endpoint) wakePeers() {
 		l.wakeups = 0
 		switch w := l.state.status.Load(); {
 		case w == joined:
-		case w&stageMask >= left:
+		case w&lifecycleMask >= left:
 			e.polls.terminated = true
 		case sleepsFor(w, e.cfg.Rank, done&wrote != 0, done&took != 0):
 			l.state.wakeFrom(w)
@@ -164,21 +164,21 @@ func (l *link) take() {
 	l.in.taken++
 	l.in.release(l.in.taken)
 	l.noteWakeup(took)
-	l.e.polls.moved = true
+	l.e.polls.progressed = true
 }
 
-// takeInline does the same for a frame without a staging buffer, and looks at once
-// whether the peer sleeps: mostly it does not.
+// takeInline releases the cell of an inline frame on the fast path. It loads the peer's
+// status word at once: mostly the peer does not sleep, and no wake-up is pending then.
 func (l *link) takeInline() {
 	l.in.taken++
 	l.in.releaseFenced(l.in.taken)
 	if l.state.status.Load() != joined {
 		l.noteWakeup(took)
 	}
-	l.e.polls.moved = true
+	l.e.polls.progressed = true
 }
 
-// header returns the match header of the frame in a cell.
+// matchHeader returns the match header of the frame in a cell.
 func (c *cell) matchHeader(k frameKind) match.Header {
 	h := c.step()
 	return match.Header{
@@ -228,7 +228,7 @@ func (l *link) canReadPeer() bool {
 		err := readPeer(int(p.pid.Load()), b[:], uintptr(p.address.Load()))
 		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == value {
 			l.cma = cmaWorks
-		} else if l.state.stage() == joined {
+		} else if l.state.lifecycle() == joined {
 			l.e.cma.denied = true
 		}
 	}

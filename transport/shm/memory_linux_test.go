@@ -61,7 +61,7 @@ func TestTheMemoryOfAJobIsBounded(t *testing.T) {
 	for size := 1; size <= ranksMax; size++ {
 		l := layoutOf(size)
 		rings := size * size * l.ringLen()
-		if staging := size * l.buffers * l.stagingLen; staging > stagingTotalMax || l.stagingLen < stagingLenMin || l.buffers < 4*stagingKept {
+		if staging := size * l.buffers * l.stagingLen; staging > stagingTotalMax || l.stagingLen < stagingLenMin || l.buffers < 4*stagingReserved {
 			t.Fatalf("%d ranks have %d staging buffers of %d bytes each", size, l.buffers, l.stagingLen)
 		}
 		if rings > 192<<20 || l.depth < 2 || l.depth&(l.depth-1) != 0 {

@@ -8,21 +8,21 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// kindMax is how long the text of a type may be, in bytes: a staging buffer takes it.
-const kindMax = stagingLenMin / 2
+// typeMax is how long the text of a type may be, in bytes: a staging buffer takes it.
+const typeMax = stagingLenMin / 2
 
 // Send implements [transport.Messenger].
-func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
+func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
 	e.engine.Lock()
 	defer e.unlock()
 	if err := e.engine.CheckSend(ctx, to); err != nil {
 		return err
 	}
 	switch {
-	case len(kind) > kindMax:
-		return fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(kind), kindMax)
+	case len(typeName) > typeMax:
+		return fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(typeName), typeMax)
 	case to == e.cfg.Rank:
-		return e.engine.SendSelf(ctx, m, kind, data)
+		return e.engine.SendSelf(ctx, m, typeName, data)
 	}
 	l := &e.links[to]
 	if l.checkPeer(); e.engine.Failed() {
@@ -31,17 +31,17 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 	if l.err != nil {
 		return l.err
 	}
-	if len(data)+len(kind) <= min(match.EagerMax, e.seg.stagingLen) && l.tagged.Credits.Use(len(data)) {
-		l.enqueueTagged(taggedFrame{kind: eagerFrame, match: m, typ: kind}, data)
+	if len(data)+len(typeName) <= min(match.EagerMax, e.seg.stagingLen) && l.tagged.Credits.Use(len(data)) {
+		l.enqueueTagged(taggedFrame{kind: eagerFrame, match: m, typeName: typeName}, data)
 		return nil
 	}
-	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, kind, data)
+	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, typeName, data)
 }
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
 // message are on their way, the endpoint's part in the job ends.
-func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	return e.engine.Recv(ctx, from, m, kind, into)
+func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	return e.engine.Recv(ctx, from, m, typeName, into)
 }
 
 // Probe implements [transport.Messenger].

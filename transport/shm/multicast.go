@@ -102,5 +102,5 @@ func (l *link) takeMulticast() {
 	l.in.multicasts++
 	l.in.releaseMulticast(l.in.multicasts)
 	l.noteWakeup(took)
-	l.e.polls.moved = true
+	l.e.polls.progressed = true
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// This file has every access to shared memory that depends on ordering. There is no
-// lock: each word has one writer, but for a rank's status word. Loads and stores are
+// This file has the stores to shared memory that depend on ordering, and states what
+// they promise. There is no lock. Each word has one writer, except a rank's status and
+// futex words, which its peers change as well, by compare-and-swap and by addition. Loads and stores are
 // those of sync/atomic, which are sequentially consistent, except for storeRelease
 // and invalidate (ordering_amd64.go, ordering_other.go), which are weaker. The
 // protocols:
@@ -37,7 +38,9 @@ import (
 //
 //  4. Records. The stall record of a rank is a sequence lock: its version is odd
 //     while it is written. The termination record is written before the status says
-//     that the rank has left, and never again.
+//     that the rank has terminated, and never again. A call text is invalidated
+//     before it is written, and its hash published afterwards; a reader loads the hash
+//     before and after it reads the text.
 
 // publish makes the frame in a cell visible. Number is that of the frame.
 func (c *cell) publish(number uint32, k frameKind) {
@@ -57,35 +60,35 @@ func (c *cell) holds(number uint32) (frameKind, bool) {
 type ring struct {
 	taken      atomic.Uint32 // frames that were taken out of their cells
 	pulls      atomic.Uint32 // pull requests made: see requestPull
-	pull       [pullMax]atomic.Uint32
+	pull       [pullRequestsMax]atomic.Uint32
 	multicasts atomic.Uint64 // multicast frames of the sender that were taken
 }
 
 var _ [lineLen]byte = [unsafe.Sizeof(ring{})]byte{}
 
-// pullMax is how many pull requests of a receiver may be open.
-const pullMax = 12
+// pullRequestsMax is how many pull requests of a receiver may be open.
+const pullRequestsMax = 12
 
 // cell returns one of a ring's cells.
 func (r *ring) cell(i uint32) *cell {
 	return (*cell)(unsafe.Add(unsafe.Pointer(r), lineLen*(1+uintptr(i))))
 }
 
-// release tells the sender that the receiver has taken so many frames.
+// release publishes taken, the number of frames that the receiver has taken.
 func (r *ring) release(taken uint32) { storeRelease(&r.taken, taken) }
 
-// releaseFenced does the same, and is visible before anything is loaded afterwards.
+// releaseFenced publishes taken before anything is loaded afterwards.
 func (r *ring) releaseFenced(taken uint32) { r.taken.Store(taken) }
 
-// releaseMulticast tells the sender that the receiver has taken so many multicast
-// frames, or passed them over.
+// releaseMulticast publishes taken, the number of multicast frames that the receiver has
+// taken or passed over.
 func (r *ring) releaseMulticast(taken uint64) { r.multicasts.Store(taken) }
 
 // requestPull asks the sender to bring the rest of a rendezvous message in staging
 // buffers, because the receiver cannot read the sender's memory. Frame is the number
 // of the frame that announced it, and request that of the request.
 func (r *ring) requestPull(request, frame uint32) {
-	r.pull[request%pullMax].Store(frame)
+	r.pull[request%pullRequestsMax].Store(frame)
 	r.pulls.Store(request + 1)
 }
 
@@ -137,26 +140,26 @@ func readMulticast(c *cell) (number, readers uint64) {
 // sleeps, the rest says what for, so that a peer that brings something else lets it
 // sleep.
 const (
-	absent    uint64 = iota
-	joined           // it has opened its endpoint
-	left             // it has closed its endpoint
-	aborted          // it gave up
-	stageMask        = 0xff
+	absent        uint64 = iota
+	joined               // it has opened its endpoint
+	left                 // it has closed its endpoint
+	aborted              // it gave up
+	lifecycleMask        = 0xff
 
-	forRoom   uint64 = 1 << 8 // until a peer takes what was sent to it
+	forTaken  uint64 = 1 << 8 // until a peer takes what was sent to it
 	forAny    uint64 = 1 << 9 // for a frame of any rank
 	fromShift        = 32     // 1 + the one rank for whose frame it sleeps
-	sleepMask        = ^uint64(stageMask)
+	sleepMask        = ^uint64(lifecycleMask)
 )
 
-func (s *rankState) stage() uint64 { return s.status.Load() & stageMask }
+func (s *rankState) lifecycle() uint64 { return s.status.Load() & lifecycleMask }
 
 // join notes that the rank has opened its endpoint. It returns false if it has done
 // so before.
 func (s *rankState) join() bool { return s.status.CompareAndSwap(absent, joined) }
 
 // terminate publishes the rank's termination record.
-func (s *rankState) terminate(stage uint64) { s.status.Store(stage) }
+func (s *rankState) terminate(lifecycle uint64) { s.status.Store(lifecycle) }
 
 // announceSleep says what the rank sleeps for. It returns the value of the futex word
 // to sleep on, and false where the rank cannot sleep.
@@ -171,7 +174,7 @@ func (s *rankState) awake(word uint64) { s.status.CompareAndSwap(word, joined) }
 // wakeFrom wakes the rank if its status word is still w, and says that it sleeps. Of
 // several peers that want to, one wakes it.
 func (s *rankState) wakeFrom(w uint64) {
-	if w&sleepMask != 0 && s.status.CompareAndSwap(w, w&stageMask) {
+	if w&sleepMask != 0 && s.status.CompareAndSwap(w, w&lifecycleMask) {
 		s.wake()
 	}
 }
@@ -187,7 +190,7 @@ func (s *rankState) futexWord() *uint32 { return (*uint32)(unsafe.Pointer(&s.fut
 // sleepsFor reports whether a rank with status word w sleeps for what a peer has
 // done: written a frame, or taken one.
 func sleepsFor(w uint64, peer int, wrote, took bool) bool {
-	return wrote && (w&forAny != 0 || w>>fromShift == uint64(peer)+1) || took && w&forRoom != 0
+	return wrote && (w&forAny != 0 || w>>fromShift == uint64(peer)+1) || took && w&forTaken != 0
 }
 
 // write writes a stall record.

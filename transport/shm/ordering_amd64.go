@@ -17,7 +17,7 @@ func storeRelease(word *atomic.Uint32, value uint32) {
 	*(*uint32)(unsafe.Pointer(word)) = value
 }
 
-// storeRelease64 does the same for a word of eight bytes.
+// storeRelease64 stores a word of eight bytes after everything that was stored before it.
 func storeRelease64(word *atomic.Uint64, value uint64) {
 	*(*uint64)(unsafe.Pointer(word)) = value
 }

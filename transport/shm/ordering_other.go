@@ -9,7 +9,7 @@ import "sync/atomic"
 // is.
 func storeRelease(word *atomic.Uint32, value uint32) { word.Store(value) }
 
-// storeRelease64 does the same for a word of eight bytes.
+// storeRelease64 stores a word of eight bytes after everything that was stored before it.
 func storeRelease64(word *atomic.Uint64, value uint64) { word.Store(value) }
 
 // invalidate stores 0 before everything that is stored after it. Only a

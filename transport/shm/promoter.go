@@ -10,29 +10,29 @@ import (
 // long as copying it: out of huge pages, of 2 MiB instead of 4 KiB, that copy is twice
 // as fast (28 and 13 GB/s, on a machine of November 2026).
 type promoter struct {
-	extents [256]extent // by address, modulo their number
-	due     *extent     // that is to be moved next
-	moving  bool        // a goroutine moves one
-	next    time.Time   // before which none is moved
+	pages  [256]hugePage // by address, modulo their number
+	due    *hugePage     // that is to be moved next
+	moving bool          // a goroutine moves one
+	next   time.Time     // before which none is moved
 }
 
 // An extent is a piece of memory that could be one huge page.
-type extent struct {
-	number uintptr // its address, in extents
+type hugePage struct {
+	number uintptr // its address, in pages
 	sent   int64   // bytes of messages that lay there, since it was last moved
 }
 
 const (
-	extentLen = 2 << 20
+	hugePageLen = 2 << 20
 	// sentFirst is after how many bytes an extent is moved: that takes half a
 	// millisecond, twice what it would have gained by then.
-	sentFirst = 3 * extentLen
+	sentFirst = 3 * hugePageLen
 	// sentAgain is after how many more it is tried again: the Go runtime may have
 	// returned a part of it to the system, or the system have found a huge page.
 	sentAgain = 1 << 32
-	// movesMax is how many adjacent extents are moved at once.
+	// movesMax is how many adjacent pages are moved at once.
 	movesMax = 8
-	// movingShare is the reciprocal of the part of the time for which extents are moved,
+	// movingShare is the reciprocal of the part of the time for which pages are moved,
 	// at most, by all ranks that share a core.
 	movingShare = 4
 )
@@ -41,12 +41,12 @@ const (
 func (d *promoter) note(p []byte) {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(p)))
 	end := begin + uintptr(len(p))
-	for n := begin / extentLen; n*extentLen < end; n++ {
-		x := d.extent(n)
+	for n := begin / hugePageLen; n*hugePageLen < end; n++ {
+		x := d.page(n)
 		if x.number != n {
-			*x = extent{number: n}
+			*x = hugePage{number: n}
 		}
-		x.sent += int64(min(end, (n+1)*extentLen) - max(begin, n*extentLen))
+		x.sent += int64(min(end, (n+1)*hugePageLen) - max(begin, n*hugePageLen))
 		if x.sent >= sentFirst && d.due == nil {
 			d.due = x
 		}
@@ -66,13 +66,13 @@ func (d *promoter) move(e *Endpoint) {
 	}
 	d.due, d.moving = nil, true
 	e.engine.GoUnlocked(func() {
-		later, cost := collapse(first*extentLen, n*extentLen)
+		later, cost := collapse(first*hugePageLen, n*hugePageLen)
 		e.engine.Lock()
 		defer e.unlock()
 		d.moving = false
 		d.next = time.Now().Add(time.Duration(movingShare*e.wait.RanksPerCore-1) * cost)
 		for number := first; number < first+n; number++ {
-			if x := d.extent(number); x.number == number {
+			if x := d.page(number); x.number == number {
 				if x.sent = 0; !later {
 					x.sent = sentFirst - sentAgain
 				}
@@ -82,9 +82,9 @@ func (d *promoter) move(e *Endpoint) {
 }
 
 // extent returns the entry of an extent, where another may be.
-func (d *promoter) extent(number uintptr) *extent { return &d.extents[number%uintptr(len(d.extents))] }
+func (d *promoter) page(number uintptr) *hugePage { return &d.pages[number%uintptr(len(d.pages))] }
 
 func (d *promoter) isDue(number uintptr) bool {
-	x := d.extent(number)
+	x := d.page(number)
 	return x.number == number && x.sent >= sentFirst
 }

@@ -39,14 +39,14 @@ func inHugePages(t *testing.T, p []byte) int {
 }
 
 func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
-	const size = 4 * extentLen
+	const size = 4 * hugePageLen
 	mapped, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(mapped)
 	at := int(uintptr(unsafe.Pointer(&mapped[0])))
-	data := mapped[roundUp(at, extentLen)-at:][:2*extentLen]
+	data := mapped[roundUp(at, hugePageLen)-at:][:2*hugePageLen]
 	fill := func() { copy(data, bytes.Repeat([]byte("sent"), len(data)/4)) }
 	if fill(); unix.Madvise(data, unix.MADV_COLLAPSE) != nil {
 		t.Skip("this kernel moves no memory to huge pages on request, or has none free")
@@ -77,7 +77,7 @@ func TestMemoryThatIsSentFromAgainAndAgainMovesToHugePages(t *testing.T) {
 
 // The kernel moves nothing of a mapping that is to have small pages.
 func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
-	mapped, err := unix.Mmap(-1, 0, 2*extentLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	mapped, err := unix.Mmap(-1, 0, 2*hugePageLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +87,10 @@ func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
 	}
 	e := job(t, 2)[0]
 	at := int(uintptr(unsafe.Pointer(&mapped[0])))
-	data := mapped[roundUp(at, extentLen)-at:][:extentLen]
+	data := mapped[roundUp(at, hugePageLen)-at:][:hugePageLen]
 	copy(data, bytes.Repeat([]byte("sent"), len(data)/4))
 	tried := 0
-	for range 3 * sentFirst / extentLen {
+	for range 3 * sentFirst / hugePageLen {
 		e.engine.Lock()
 		e.out.promoter.note(data)
 		if e.out.promoter.due != nil {

@@ -115,7 +115,7 @@ func (t *callTable) publish(h uint32, text string) {
 			t.cache[i].hash = 0 // its text is no longer published
 		}
 	}
-	c.hash.Store(0)
+	invalidate(&c.hash)
 	c.size = uint32(copy(c.text[:], text))
 	c.hash.Store(h)
 }

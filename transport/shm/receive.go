@@ -9,8 +9,8 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
-// A transfer is a message of a step of which more is to come.
-type transfer struct {
+// A partial is a message of a step that has arrived in part.
+type partial struct {
 	first      uint32         // the number of the frame that it began with
 	recv       *match.Recv    // where it goes: to a receive,
 	unexpected *match.Message // or to an unexpected message
@@ -21,7 +21,7 @@ type transfer struct {
 func (l *link) poll() {
 	for l.in.queue.HasUnexpected() && l.deliverUnexpected() {
 	}
-	for !l.in.blocked && !l.e.engine.Failed() {
+	for !l.in.headUnexpected && !l.e.engine.Failed() {
 		c, k := l.next()
 		if c == nil {
 			return
@@ -62,10 +62,10 @@ func (l *link) receive(c *cell, k frameKind) bool {
 		l.e.engine.FailSize(r, h.Size)
 		return false
 	}
-	t := transfer{first: l.in.taken + 1}
+	t := partial{first: l.in.taken + 1}
 	switch {
-	case verdict == match.Unexpected && !l.mustMakeWay(h.Context):
-		l.in.blocked = true
+	case verdict == match.Unexpected && !l.mustDequeue(h.Context):
+		l.in.headUnexpected = true
 		return false
 	case k == rendezvousFrame && l.in.pullsFull():
 		return false
@@ -79,10 +79,10 @@ func (l *link) receive(c *cell, k frameKind) bool {
 	return l.begin(t, c, k)
 }
 
-// mustMakeWay reports whether an operation waits for what may come behind a message of
+// mustDequeue reports whether an operation waits for what may come behind a message of
 // a context.
-func (l *link) mustMakeWay(context uint32) bool {
-	return l.expectsTagged() || len(l.in.transfers) > 0 || l.in.queue.PostedElsewhere(context)
+func (l *link) mustDequeue(context uint32) bool {
+	return l.expectsTagged() || len(l.in.partials) > 0 || l.in.queue.PostedElsewhere(context)
 }
 
 // validFrame reports whether a frame that begins a message can be one.
@@ -99,7 +99,7 @@ func (l *link) validFrame(c *cell, k frameKind) bool {
 }
 
 // begin takes a message, or its first chunk, to where it goes.
-func (l *link) begin(t transfer, c *cell, k frameKind) bool {
+func (l *link) begin(t partial, c *cell, k frameKind) bool {
 	switch k {
 	case inlineFrame:
 		n := c.step().size
@@ -115,7 +115,7 @@ func (l *link) begin(t transfer, c *cell, k frameKind) bool {
 			return false
 		}
 		if !t.complete() {
-			l.in.transfers = append(l.in.transfers, t)
+			l.in.partials = append(l.in.partials, t)
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ func (l *link) begin(t transfer, c *cell, k frameKind) bool {
 }
 
 // unstage takes the next bytes of a message out of a staging buffer.
-func (l *link) unstage(t transfer, c *cell) bool {
+func (l *link) unstage(t partial, c *cell) bool {
 	p, size := c.staged(), c.step().size
 	b, ok := l.staged(p.buffer, size)
 	if !ok || !t.continuesAt(p.offset, int(size)) {
@@ -137,13 +137,13 @@ func (l *link) unstage(t transfer, c *cell) bool {
 }
 
 // continuesAt reports whether n bytes at an offset are the next ones of the message.
-func (t *transfer) continuesAt(offset uint64, n int) bool {
+func (t *partial) continuesAt(offset uint64, n int) bool {
 	_, got, size := t.state()
 	return offset == uint64(got) && n <= size-got
 }
 
 // state returns where plain bytes go, how many have arrived, and how many there are.
-func (t *transfer) state() (into []byte, got, size int) {
+func (t *partial) state() (into []byte, got, size int) {
 	if t.recv != nil {
 		return t.recv.Into, t.recv.Got, len(t.recv.Into)
 	}
@@ -151,7 +151,7 @@ func (t *transfer) state() (into []byte, got, size int) {
 }
 
 // put takes the next bytes to where they go.
-func (t *transfer) put(p []byte) {
+func (t *partial) put(p []byte) {
 	if t.recv != nil {
 		t.recv.Put(p)
 		return
@@ -160,21 +160,21 @@ func (t *transfer) put(p []byte) {
 }
 
 // complete reports whether the whole message has arrived.
-func (t *transfer) complete() bool {
+func (t *partial) complete() bool {
 	_, got, size := t.state()
 	return got == size
 }
 
 // finish completes the receive of a message that has arrived.
-func (l *link) finish(t *transfer) {
+func (l *link) finish(t *partial) {
 	if t.recv != nil {
 		l.in.queue.Complete(t.recv)
 	}
 }
 
-// find returns the transfer that a frame continues.
+// find returns the message that a frame continues.
 func (r *recvRing) find(first uint32) int {
-	return slices.IndexFunc(r.transfers, func(t transfer) bool { return t.first == first })
+	return slices.IndexFunc(r.partials, func(t partial) bool { return t.first == first })
 }
 
 // receiveChunk continues a message out of a staging buffer.
@@ -184,12 +184,12 @@ func (l *link) receiveChunk(c *cell) bool {
 		l.protocolError()
 		return false
 	}
-	t := l.in.transfers[i]
+	t := l.in.partials[i]
 	if !l.unstage(t, c) {
 		return false
 	}
 	if t.complete() {
-		l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
+		l.in.partials = slices.Delete(l.in.partials, i, i+1)
 		l.finish(&t)
 	}
 	return true
@@ -205,8 +205,8 @@ func (l *link) receiveRemainder(c *cell) bool {
 	if l.in.pullsFull() {
 		return false
 	}
-	t := l.in.transfers[i]
-	l.in.transfers = slices.Delete(l.in.transfers, i, i+1)
+	t := l.in.partials[i]
+	l.in.partials = slices.Delete(l.in.partials, i, i+1)
 	return l.pull(t, c)
 }
 
@@ -220,8 +220,8 @@ func (l *link) deliverUnexpected() bool {
 	case match.WrongSize:
 		l.e.engine.FailSize(r, m.Size)
 	case match.Deliver:
-		l.in.blocked = false // the frame at the head may be next
-		l.e.polls.moved = true
+		l.in.headUnexpected = false // the frame at the head may be next
+		l.e.polls.progressed = true
 		l.in.queue.Deliver(m, r)
 		return true
 	}
@@ -243,12 +243,12 @@ func (l *link) unreceived() (theirs transport.Signature, ok bool) {
 // cancel removes the receives of a step that has failed.
 func (r *recvRing) cancel(s *match.Step) {
 	r.queue.Cancel(s)
-	r.transfers = slices.DeleteFunc(r.transfers, func(t transfer) bool { return t.recv != nil && t.recv.Step == s })
+	r.partials = slices.DeleteFunc(r.partials, func(t partial) bool { return t.recv != nil && t.recv.Step == s })
 }
 
-// neededBy reports whether a step cannot complete unless the peer does something.
-func (l *link) neededBy(o *progress.Op) bool {
-	if waits(l.e.out.queue, o, l) {
+// blocks reports whether a step cannot complete unless the peer does something.
+func (l *link) blocks(o *progress.Op) bool {
+	if isQueued(l.e.out.queue, o, l) {
 		return true
 	}
 	for i := range l.e.out.rendezvous {
@@ -256,7 +256,7 @@ func (l *link) neededBy(o *progress.Op) bool {
 			return true
 		}
 	}
-	if o.Waits(l.peer) == nil {
+	if o.FirstIncomplete(l.peer) == nil {
 		return false
 	}
 	c, _ := l.next()

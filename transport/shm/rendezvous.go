@@ -4,34 +4,33 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// pullsFull reports whether so many pull requests are open that there is no place for
-// the number of another.
+// pullsFull reports whether pullRequestsMax pull requests are open.
 func (r *recvRing) pullsFull() bool {
 	n := 0
-	for i := range r.transfers {
-		if r.transfers[i].requested {
+	for i := range r.partials {
+		if r.partials[i].requested {
 			n++
 		}
 	}
-	return n == pullMax
+	return n == pullRequestsMax
 }
 
 // pull reads a message that the peer has announced from the peer's memory, if that is
 // possible. Otherwise it makes a pull request.
-func (l *link) pull(t transfer, c *cell) bool {
+func (l *link) pull(t partial, c *cell) bool {
 	p := c.remote()
 	_, before, _ := t.state()
 	if l.canReadPeer() {
 		l.readRemote(&t, uintptr(p.address))
 		_, got, size := t.state()
 		switch {
-		case got == before:
+		case got == before: // not allowed: make a pull request
 			l.cma = cmaFails
-		case l.state.stage() != joined: // it may have had its memory back before that was read
+		case l.state.lifecycle() != joined: // its memory may have been reused before it was read
 			l.readTermination()
 			l.e.engine.Fail(l.err)
 			return false
-		case got < size || l.processEnded():
+		case got < size || l.processEnded(): // another process may have its number by now
 			l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
 			l.e.engine.Fail(l.err)
 			return false
@@ -42,7 +41,7 @@ func (l *link) pull(t transfer, c *cell) bool {
 		}
 	}
 	t.requested = true
-	l.in.transfers = append(l.in.transfers, t)
+	l.in.partials = append(l.in.partials, t)
 	l.in.requestPull(l.in.pulls, l.in.taken+1)
 	l.in.pulls++
 	l.take()
@@ -51,7 +50,7 @@ func (l *link) pull(t transfer, c *cell) bool {
 
 // readRemote reads a message from the peer's memory, in pieces that stay in cache
 // where they are combined. It leaves off at an error.
-func (l *link) readRemote(t *transfer, address uintptr) {
+func (l *link) readRemote(t *partial, address uintptr) {
 	pid := int(l.state.cma.pid.Load())
 	if r := t.recv; r != nil && r.Combine != nil {
 		elem := max(r.Elem, 1)

@@ -20,7 +20,7 @@ func TestMoreMessagesGoByRendezvousThanAReceiverCanRequest(t *testing.T) {
 	defer cancel()
 	each(t, ends, func(e *Endpoint) error {
 		step := transport.Step{Signature: sig}
-		into := make([][]byte, pullMax+1)
+		into := make([][]byte, pullRequestsMax+1)
 		for i := range into {
 			data := bytes.Repeat([]byte{byte(i)}, rendezvousMin)
 			if e.Rank() == 0 {
@@ -56,7 +56,7 @@ func TestARendezvousWithSeveralRanksReachesAllOfThem(t *testing.T) {
 				if err := e.Exchange(t.Context(), step); err != nil {
 					return err
 				}
-				if e.out.promoter.extents == [256]extent{} {
+				if e.out.promoter.pages == [256]hugePage{} {
 					return errors.New("nothing went by rendezvous")
 				}
 				return nil

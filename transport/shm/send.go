@@ -32,8 +32,8 @@ const (
 	// core.
 	chunkLen = 2 << 10
 
-	// pipelineDepth is how many chunks of a message its receiver is behind at most, so
-	// that they are still in cache when it reads them.
+	// pipelineDepth is how many frames of a ring are untaken at most while a staged
+	// message is sent there, so that its chunks are still in cache when they are read.
 	pipelineDepth = 8
 
 	// burst is how many chunks of a message are written before this rank polls again.
@@ -41,22 +41,22 @@ const (
 	// in cache.
 	burst = 2
 
-	// togetherTime is how long the copies of a message share staging buffers although
-	// one of the receivers does not read. That receiver may be waiting for what another
+	// groupTimeout is how long the messages of a group wait for a receiver that does not
+	// read. Then each is staged on its own: that receiver may be waiting for what another
 	// one does next.
-	togetherTime = 5 * time.Millisecond
+	groupTimeout = 5 * time.Millisecond
 )
 
 // An outgoing is a message of a step to one rank that is not completely written.
 type outgoing struct {
-	op      *progress.Op
-	link    *link
-	data    []byte
-	sent    int       // bytes that are written
-	first   uint32    // the number of the frame that it began with, once it has begun
-	begun   bool      // a frame is written
-	group   int       // so many of the queue, from this one on, share staging buffers
-	stalled time.Time // since when they cannot
+	op            *progress.Op
+	link          *link
+	data          []byte
+	sent          int       // bytes that are written
+	first         uint32    // the number of the frame that it began with, once it has begun
+	begun         bool      // a frame is written
+	group         int       // the number of entries of the queue, from this one on, that share staging buffers
+	noBufferSince time.Time // since when they cannot
 }
 
 // A pendingRendezvous is a message, or the rest of one, that the receiver reads in the
@@ -70,12 +70,12 @@ type pendingRendezvous struct {
 // start posts every receive and sends what there is room for.
 func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 	o.Start(o, match.Call{Signature: step.Signature, Hash: e.calls.hash(step.Signature.Call)}, step.Recvs)
-	o.Add(len(step.Recvs) + 1)
+	o.Add(len(step.Recvs) + 1) // 1: the step is not complete before all of it has started
 	for i := range o.Recvs {
 		r := &o.Recvs[i]
 		l := &e.links[r.From]
 		l.in.queue.Post(r)
-		l.in.blocked = false
+		l.in.headUnexpected = false
 		e.polls.add(l)
 	}
 	queued := false
@@ -122,7 +122,7 @@ func (e *Endpoint) enqueue(o *progress.Op, s *transport.Send) {
 	together := len(s.To) > 1
 	for _, to := range s.To {
 		l := &e.links[to]
-		together = together && !waits(e.out.queue[first:], o, l)
+		together = together && !isQueued(e.out.queue[first:], o, l)
 		e.out.queue = append(e.out.queue, outgoing{op: o, link: l, data: s.Data})
 		e.polls.add(l)
 		if l.err != nil {
@@ -135,9 +135,9 @@ func (e *Endpoint) enqueue(o *progress.Op, s *transport.Send) {
 	}
 }
 
-// waits reports whether a message of an operation to a peer is queued. No later one
+// isQueued reports whether a message of an operation to a peer is queued. No later one
 // overtakes it.
-func waits(queue []outgoing, o *progress.Op, l *link) bool {
+func isQueued(queue []outgoing, o *progress.Op, l *link) bool {
 	for i := range queue {
 		if queue[i].link == l && queue[i].op == o {
 			return true
@@ -183,7 +183,7 @@ func (e *Endpoint) flush() {
 // waits.
 func overtakes(group, kept []outgoing) bool {
 	for i := range group {
-		if len(kept) > 0 && waits(kept, group[i].op, group[i].link) {
+		if len(kept) > 0 && isQueued(kept, group[i].op, group[i].link) {
 			return true
 		}
 	}
@@ -201,23 +201,23 @@ func (e *Endpoint) write(group []outgoing) bool {
 			switch {
 			case m.sent == 0 && len(m.data) <= inlineMax:
 				m.link.writeInline(call, m.data)
-				e.polls.moved = true
+				e.polls.progressed = true
 				m.op.Complete(1)
 				return true
 			case n == burst && !e.wait.Oversubscribed:
 				return false
 			}
 			b = e.freeBuffer(false)
-			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() && m.link.out.rendezvous < pullMax {
+			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() && m.link.out.rendezvous < pullRequestsMax {
 				for i := range group {
 					e.announce(&group[i])
 				}
-				e.polls.moved = true
+				e.polls.progressed = true
 				return true
 			}
 		}
 		if b == noBuffer {
-			if m.group > 1 && m.stalledLong() {
+			if m.group > 1 && m.lacksBuffer() {
 				m.group = 0 // each on its own
 			}
 			return false
@@ -226,8 +226,8 @@ func (e *Endpoint) write(group []outgoing) bool {
 		for i := range group {
 			group[i].writeStaged(call, b, staged)
 		}
-		e.polls.moved = true
-		m.stalled = time.Time{}
+		e.polls.progressed = true
+		m.noBufferSince = time.Time{}
 		if m.sent == len(m.data) {
 			m.op.Complete(len(group))
 			return true
@@ -239,7 +239,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 func hasRoom(group []outgoing) bool {
 	for i := range group {
 		out := &group[i].link.out
-		if !out.room(1) || group[i].begun && out.written-out.freed >= pipelineDepth && out.written-out.ring.taken.Load() >= pipelineDepth {
+		if !out.room(1) || group[i].begun && out.written-out.takenSeen >= pipelineDepth && out.written-out.ring.taken.Load() >= pipelineDepth {
 			return false
 		}
 	}
@@ -257,7 +257,7 @@ func byRendezvous(group []outgoing) bool {
 		return false
 	}
 	for i := range group {
-		if l := group[i].link; l.out.rendezvous >= pullMax || l.state.stage() != joined || !l.canReadPeer() {
+		if l := group[i].link; l.out.rendezvous >= pullRequestsMax || l.state.lifecycle() != joined || !l.canReadPeer() {
 			return false
 		}
 	}
@@ -273,13 +273,13 @@ func (m *outgoing) chunk() []byte {
 	return rest
 }
 
-// stalledLong reports whether the message has not moved for togetherTime.
-func (m *outgoing) stalledLong() bool {
+// lacksBuffer reports whether the message has not moved for groupTimeout.
+func (m *outgoing) lacksBuffer() bool {
 	now := time.Now()
-	if m.stalled.IsZero() {
-		m.stalled = now
+	if m.noBufferSince.IsZero() {
+		m.noBufferSince = now
 	}
-	return now.Sub(m.stalled) > togetherTime
+	return now.Sub(m.noBufferSince) > groupTimeout
 }
 
 // writeInline writes a message that fits into a cell.
@@ -312,8 +312,7 @@ func (m *outgoing) writeStaged(call *match.Call, buffer, n int) {
 	l.e.addReader(buffer, l)
 }
 
-// announce writes the frame that says where the rest of a message lies (ready to
-// send).
+// announce writes the frame that says where the rest of a message lies.
 func (e *Endpoint) announce(m *outgoing) {
 	l := m.link
 	c := l.out.next()
@@ -337,7 +336,7 @@ func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 		if !l.out.hasTaken(r.frame) {
 			return false
 		}
-		e.polls.moved = true
+		e.polls.progressed = true
 		if !l.isRequested(r.frame) {
 			return true
 		}
@@ -351,7 +350,7 @@ func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 		if b == noBuffer {
 			return false
 		}
-		e.polls.moved = true
+		e.polls.progressed = true
 		r.writeStaged(&r.op.Call, b, e.stage(b, r.data[r.sent:]))
 	}
 	return true
@@ -361,12 +360,12 @@ func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 // message, has made a pull request for it.
 func (l *link) isRequested(frame uint32) bool {
 	n := l.out.ring.pulls.Load()
-	if n-l.out.pullsSeen > pullMax {
+	if n-l.out.pullsSeen > pullRequestsMax {
 		l.protocolError()
 		return false
 	}
 	for ; l.out.pullsSeen != n; l.out.pullsSeen++ {
-		l.out.pulls = append(l.out.pulls, l.out.pull[l.out.pullsSeen%pullMax].Load())
+		l.out.pulls = append(l.out.pulls, l.out.pull[l.out.pullsSeen%pullRequestsMax].Load())
 	}
 	for i, n := range l.out.pulls {
 		if n == frame {
@@ -383,9 +382,9 @@ func (q *sendQueue) cancel(o *progress.Op) {
 	q.rendezvous = slices.DeleteFunc(q.rendezvous, func(r pendingRendezvous) bool { return r.op == o })
 }
 
-// waitsForRoom reports whether a message of an operation in progress is queued or
+// waitsForPeer reports whether a message of an operation in progress is queued or
 // announced.
-func (q *sendQueue) waitsForRoom() bool {
+func (q *sendQueue) waitsForPeer() bool {
 	for i := range q.queue {
 		if !q.queue[i].op.Over() {
 			return true

@@ -33,7 +33,7 @@ const noBuffer = -1
 func (e *Endpoint) freeBuffer(requested bool) int {
 	n := len(e.out.staging)
 	if !requested {
-		n -= stagingKept
+		n -= stagingReserved
 	}
 	for i := range e.out.staging[:n] {
 		if e.out.staging[i].free() {

@@ -12,14 +12,14 @@ import (
 // learn of a mismatch also where neither reads what the other sends, or where all
 // wait and none sends. Ranks that make progress pay nothing.
 
-// checkStalls does that for all steps in progress, and checks that the peers are
-// alive.
+// checkStalls writes a stall record for each step in progress, reads those of the peers,
+// and checks that the peers are alive.
 func (e *Endpoint) checkStalls() {
 	e.engine.Steps(func(o *progress.Op) { e.recordStall(&o.Step) })
 	for i := range e.links {
 		if i != e.cfg.Rank && !e.engine.Failed() {
 			l := &e.links[i]
-			l.in.blocked = false
+			l.in.headUnexpected = false
 			l.poll() // it may begin with a mismatch
 			l.compareStalls()
 			l.checkAlive()
@@ -76,17 +76,18 @@ func (l *link) compareStalls() {
 // lacks reports whether a step waits for the peer.
 func (l *link) lacks(o *progress.Op) bool {
 	l.poll()
-	return !o.Over() && l.neededBy(o)
+	return !o.Over() && l.blocks(o)
 }
 
-// checkAlive ends the link when the peer's process has ended without a termination
-// notice. It takes two checks to be sure: the launcher may know the reason.
+// checkAlive ends the link when two checks in a row find that the peer's process has
+// ended without a termination notice. Between the two the launcher may report the
+// reason.
 func (l *link) checkAlive() {
-	if l.err != nil || l.state.stage() != joined {
+	if l.err != nil || l.state.lifecycle() != joined {
 		return
 	}
 	gone := l.processEnded()
-	if gone && l.wasGone && l.state.stage() == joined {
+	if gone && l.wasGone && l.state.lifecycle() == joined {
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
 	}
 	l.wasGone = gone

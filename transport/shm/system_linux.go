@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createMemory makes a file of so many bytes that nothing but its descriptor
-// leads to. All of it is there from the start: a machine that is short of memory
-// says so now, and not by a signal later.
+// createMemory makes a file of a size that has no name. All of its memory is allocated
+// at once: a lack of memory is an error now, and not a signal later.
 func createMemory(bytes int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("chorale", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -26,7 +25,7 @@ func createMemory(bytes int64) (*os.File, error) {
 		f.Close()
 		return nil, err
 	}
-	// Nobody can take pages away from under the others.
+	// No process can take pages away from the others.
 	_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	if err != nil {
 		f.Close()

@@ -20,10 +20,10 @@ import (
 // sent by rendezvous, out of its copy.
 type taggedLink struct {
 	progress.TaggedPeer
-	controls  []controlFrame          // frames without contents that wait for room
-	frames    []taggedFrame           // messages and announcements that do
-	transfers []*progress.PendingSend // messages that the peer has asked for
-	copies    int                     // pending sends out of copies, for which nobody waits
+	controls []controlFrame          // frames without contents that wait for room
+	frames   []taggedFrame           // messages and announcements that do
+	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
+	copies   int                     // pending sends out of copies, for which nobody waits
 }
 
 // A controlFrame is a frame of the tagged-message protocol without contents.
@@ -36,12 +36,12 @@ type controlFrame struct {
 // A taggedFrame is an eager message, or the announcement or withdrawal of a
 // rendezvous message.
 type taggedFrame struct {
-	kind    frameKind // eagerFrame, rtsFrame or withdrawFrame
-	match   transport.Match
-	typ     string
-	send    *progress.PendingSend // of a rendezvous message
-	data    []byte                // a copy, of an eager message that waits for room
-	stalled time.Time
+	kind          frameKind // eagerFrame, rtsFrame or withdrawFrame
+	match         transport.Match
+	typeName      string
+	send          *progress.PendingSend // of a rendezvous message
+	data          []byte                // a copy, of an eager message that waits for room
+	noBufferSince time.Time
 }
 
 // expectsTagged reports whether an operation waits for a tagged message from the
@@ -69,18 +69,18 @@ func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
 	k, b := f.kind, noBuffer
 	into := c.body[:]
 	if k == rtsFrame {
-		into = c.rts().kind[:]
+		into = c.rts().typeName[:]
 	}
-	n := len(f.typ) + len(data)
+	n := len(f.typeName) + len(data)
 	if n > len(into) {
 		if b = l.e.freeBuffer(false); b == noBuffer {
 			return false
 		}
 		l.e.stage(b, nil)
 		into = l.e.buffer(b)
-		k++ // the staged kind
+		k = stagedKind(k)
 	}
-	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typ))
+	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typeName))
 	switch {
 	case f.kind == rtsFrame:
 		c.setRTS(f.send, b)
@@ -89,7 +89,7 @@ func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
 	case b != noBuffer:
 		c.setFragment(n, 0, 0, b)
 	}
-	copy(into[copy(into, f.typ):], data)
+	copy(into[copy(into, f.typeName):], data)
 	l.publish(c, k)
 	if b != noBuffer {
 		l.e.addReader(b, l)
@@ -119,8 +119,8 @@ func (l *link) writeControl(f controlFrame) bool {
 }
 
 // SendRTS implements [progress.Wire].
-func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, kind string) {
-	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typ: kind, send: s}, nil)
+func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
+	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typeName: typeName, send: s}, nil)
 }
 
 // SendWithdraw implements [progress.Wire].
@@ -130,7 +130,7 @@ func (l *link) SendWithdraw(s *progress.PendingSend) {
 
 // Withdrawn implements [progress.Wire].
 func (l *link) Withdrawn(s *progress.PendingSend) {
-	l.tagged.transfers = slices.DeleteFunc(l.tagged.transfers, func(other *progress.PendingSend) bool { return other == s })
+	l.tagged.cleared = slices.DeleteFunc(l.tagged.cleared, func(other *progress.PendingSend) bool { return other == s })
 }
 
 // Gone implements [progress.Wire].
@@ -149,50 +149,51 @@ func (e *Endpoint) flushTaggedFrames() {
 	}
 }
 
-// flushTagged does that for one link, and reports whether something is left.
+// flushTagged writes what there is room for on one link, and reports whether something
+// is left.
 func (l *link) flushTagged() bool {
 	t := &l.tagged
 	for len(t.controls) > 0 && l.writeControl(t.controls[0]) {
 		t.controls = slices.Delete(t.controls, 0, 1)
-		l.e.polls.moved = true
+		l.e.polls.progressed = true
 	}
 	for len(t.frames) > 0 {
 		if f := &t.frames[0]; !l.writeTagged(f, f.data) && !l.switchToRendezvous(f) {
 			break
 		}
 		t.frames = slices.Delete(t.frames, 0, 1)
-		l.e.polls.moved = true
+		l.e.polls.progressed = true
 	}
-	for len(t.transfers) > 0 && l.writeFragment(t.transfers[0]) {
-		if s := t.transfers[0]; s.Sent == len(s.Data) {
-			t.transfers = slices.Delete(t.transfers, 0, 1)
+	for len(t.cleared) > 0 && l.writeFragment(t.cleared[0]) {
+		if s := t.cleared[0]; s.Sent == len(s.Data) {
+			t.cleared = slices.Delete(t.cleared, 0, 1)
 			if s.Complete(); s.Copied() {
 				t.copies--
-				(*hooks)(l.e).Expect(l.peer, -1)
+				(*hooks)(l.e).AddWaiters(l.peer, -1)
 			}
 		}
-		l.e.polls.moved = true
+		l.e.polls.progressed = true
 	}
-	return len(t.controls)+len(t.frames)+len(t.transfers)+t.copies > 0
+	return len(t.controls)+len(t.frames)+len(t.cleared)+t.copies > 0
 }
 
 // switchToRendezvous announces an eager message that has found no staging buffer for
-// togetherTime.
+// groupTimeout.
 func (l *link) switchToRendezvous(f *taggedFrame) bool {
-	if f.kind != eagerFrame || len(f.typ) > rtsTypeMax || !l.out.room(1) {
+	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.room(1) {
 		return false
 	}
-	if now := time.Now(); f.stalled.IsZero() {
-		f.stalled = now
+	if now := time.Now(); f.noBufferSince.IsZero() {
+		f.noBufferSince = now
 		return false
-	} else if now.Sub(f.stalled) < togetherTime {
+	} else if now.Sub(f.noBufferSince) < groupTimeout {
 		return false
 	}
 	s := l.tagged.Announce(f.data, nil)
-	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typ: f.typ, send: s}, nil)
+	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typeName: f.typeName, send: s}, nil)
 	l.tagged.copies++
 	l.tagged.Credits.Refund(len(f.data))
-	(*hooks)(l.e).Expect(l.peer, 1)
+	(*hooks)(l.e).AddWaiters(l.peer, 1)
 	return true
 }
 
@@ -221,9 +222,9 @@ func (e *Endpoint) startFlusher() {
 	e.engine.StartFlusher()
 }
 
-// flushTagged waits until all frames are written, or a peer has not taken them for
+// awaitTaggedFlush waits until all frames are written, or a peer has not taken them for
 // closeTimeout.
-func (e *Endpoint) flushTagged() {
+func (e *Endpoint) awaitTaggedFlush() {
 	if !e.polls.unflushed || e.engine.Failed() {
 		return
 	}
@@ -245,7 +246,7 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 		l.e.engine.Tagged().Withdraw(l.peer, p.number)
 	case ctsFrame:
 		if s := l.tagged.CTS(p.number); s != nil {
-			l.tagged.transfers = append(l.tagged.transfers, s)
+			l.tagged.cleared = append(l.tagged.cleared, s)
 			l.e.polls.unflushed = true
 		}
 	case creditFrame:
@@ -265,7 +266,7 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 // receiveFragment takes contents of a message that this rank has asked for.
 func (l *link) receiveFragment(c *cell) bool {
 	p, size := c.fragment(), c.tagged().size
-	m := l.e.engine.Tagged().Pulled(l.peer, p.number)
+	m := l.e.engine.Tagged().Requested(l.peer, p.number)
 	b, ok := l.staged(p.buffer, size)
 	if m == nil || !ok || p.offset != uint64(m.Got) || int(size) > m.Size-m.Got {
 		l.protocolError()
@@ -283,12 +284,12 @@ func (l *link) receiveFragment(c *cell) bool {
 func (l *link) receiveMessage(c *cell, k frameKind) bool {
 	h := c.tagged()
 	b, ok := l.taggedContents(c, k)
-	if !ok || h.typeLen > h.size || k >= rtsFrame && c.rts().total > totalMax {
+	if !ok || h.typeLen > h.size || (k == rtsFrame || k == rtsStagedFrame) && c.rts().total > totalMax {
 		l.protocolError()
 		return false
 	}
 	text := h.typeLen
-	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(text), Type: l.tagged.Kind(b[:text])}
+	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(text), Type: l.tagged.TypeName(b[:text])}
 	if k == rtsFrame || k == rtsStagedFrame {
 		info.Size = int(c.rts().total)
 		if l.err == nil {
@@ -313,7 +314,7 @@ func (l *link) taggedContents(c *cell, k frameKind) ([]byte, bool) {
 	case eagerFrame:
 		b = c.body[:]
 	case rtsFrame:
-		b = c.rts().kind[:]
+		b = c.rts().typeName[:]
 	case eagerStagedFrame:
 		return l.staged(c.fragment().buffer, n)
 	case rtsStagedFrame:
@@ -329,11 +330,11 @@ func (l *link) taggedContents(c *cell, k frameKind) ([]byte, bool) {
 // nothing is written to it any more.
 func (l *link) dropTagged() {
 	t := &l.tagged
-	t.controls, t.frames, t.transfers = nil, nil, nil
+	t.controls, t.frames, t.cleared = nil, nil, nil
 	l.e.engine.PeerGone(l.peer, l.err)
 	t.Drop()
 	if t.copies > 0 {
-		(*hooks)(l.e).Expect(l.peer, -t.copies)
+		(*hooks)(l.e).AddWaiters(l.peer, -t.copies)
 		t.copies = 0
 	}
 }

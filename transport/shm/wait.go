@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	pollsPerCheck  = 64                            // polls between two checks of everything that no ring tells
-	pollsPerClock  = pollsPerCheck * pollsPerCheck // polls between two looks at the clock of a rank that never sleeps
-	yieldsPerCheck = 8                             // yields between two looks at the clock
+	roundsPerCheck = 64                              // rounds of polls between two checks of everything that no ring tells
+	roundsPerClock = roundsPerCheck * roundsPerCheck // rounds between two looks at the clock of a rank that never sleeps
+	yieldsPerCheck = 8                               // yields between two looks at the clock
 
 	// stallTimeout is how long a rank waits before it checks for stalls, and polls the
 	// ranks of which it expects nothing.
@@ -19,29 +19,29 @@ const (
 	livenessInterval = 100 * time.Millisecond
 )
 
-// drive makes progress for all operations until o is over.
-func (e *Endpoint) drive(o *progress.Op) {
+// progress makes progress for all operations until o is over.
+func (e *Endpoint) progress(o *progress.Op) {
 	e.polls.all = false
 	b := e.wait.begin()
 	for round := 1; ; round++ {
-		e.polls.moved = false
+		e.polls.progressed = false
 		e.advance()
 		e.wakePeers()
-		if e.polls.moved && b.moved() {
-			e.wait.shareCore(e)
+		if e.polls.progressed && b.progressed() {
+			e.wait.noteSharedCore(e)
 		}
 		if o.Over() {
 			return
 		}
 		b.polls += max(len(e.polls.busy), 1)
 		switch {
-		case round%pollsPerCheck == 0:
+		case round%roundsPerCheck == 0:
 			e.checkEvents(o)
-			if round%pollsPerClock == 0 && !o.Over() {
+			if round%roundsPerClock == 0 && !o.Over() {
 				e.checkTime(&b, time.Now())
 			}
-		case e.polls.moved:
-		case !b.slept && b.polls < b.limit && e.wait.MaySpin():
+		case e.polls.progressed: // poll again at once
+		case !b.slept && b.polls < b.limit && e.wait.MaySpin(): // spin
 		case !b.slept && b.mayYield(e.wait.MaySpin()):
 			if e.wait.MaySpin() {
 				yield()
@@ -87,7 +87,7 @@ func (e *Endpoint) advance() {
 
 // expectsFrame reports whether an operation waits for a frame of the peer.
 func (l *link) expectsFrame() bool {
-	return !l.in.queue.Idle() || len(l.in.transfers) > 0 || l.tagged.Waiters > 0
+	return !l.in.queue.Idle() || len(l.in.partials) > 0 || l.tagged.Waiters > 0
 }
 
 // checkEvents checks for everything that no ring tells: the end of the context, a
@@ -138,8 +138,8 @@ func (e *Endpoint) sleepUntilCheck(o *progress.Op, b *backoff) {
 		return
 	}
 	e.sleep(o, b.nextCheck.Sub(now))
-	if e.polls.moved && b.moved() {
-		e.wait.shareCore(e)
+	if e.polls.progressed && b.progressed() {
+		e.wait.noteSharedCore(e)
 	}
 }
 
@@ -169,10 +169,10 @@ func (e *Endpoint) sleep(o *progress.Op, d time.Duration) {
 	// A peer that does something from here on sees that this rank sleeps; this rank
 	// sees what was done before. During checkEvents, operations may begin to wait for
 	// more.
-	e.polls.moved = false
+	e.polls.progressed = false
 	e.advance()
 	e.checkEvents(o)
-	if !e.polls.moved && !o.Over() && joined|e.sleepReason() == word {
+	if !e.polls.progressed && !o.Over() && joined|e.sleepReason() == word {
 		e.engine.EnterSleep()
 		futexWait(e.state.futexWord(), futex, d)
 		e.engine.ExitSleep()
@@ -182,8 +182,8 @@ func (e *Endpoint) sleep(o *progress.Op, d time.Duration) {
 
 // sleepReason returns the part of the status word that says what the rank sleeps for.
 func (e *Endpoint) sleepReason() (word uint64) {
-	if e.polls.unflushed || e.out.waitsForRoom() {
-		word |= forRoom
+	if e.polls.unflushed || e.out.waitsForPeer() {
+		word |= forTaken
 	}
 	if e.polls.everyLink() {
 		word |= forAny
@@ -193,7 +193,7 @@ func (e *Endpoint) sleepReason() (word uint64) {
 			continue
 		}
 		if word&forAny != 0 || word>>fromShift != 0 {
-			return word&(forRoom|forAny) | forAny
+			return word&(forTaken|forAny) | forAny
 		}
 		word |= uint64(l.peer+1) << fromShift
 	}

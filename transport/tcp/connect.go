@@ -138,7 +138,7 @@ func (e *Endpoint) sendRequest(ctx context.Context, l *link, conn net.Conn) erro
 		err = context.Cause(ctx)
 	}
 	if err == nil && r == accepted {
-		e.open(l, conn)
+		e.bringUp(l, conn)
 		return nil
 	}
 	conn.Close()
@@ -186,8 +186,8 @@ func (e *Endpoint) awaitReply(peer int, conn net.Conn) (reply, string, error) {
 	return r, string(text), err
 }
 
-// open brings a link up on a connection that both ends agree on.
-func (e *Endpoint) open(l *link, conn net.Conn) {
+// bringUp brings a link up on a connection that both ends agree on.
+func (e *Endpoint) bringUp(l *link, conn net.Conn) {
 	e.engine.Lock()
 	defer e.engine.Unlock()
 	if l.err != nil {
@@ -256,7 +256,7 @@ func (e *Endpoint) answer(conn net.Conn) {
 		e.engine.Unlock()
 	default:
 		stop()
-		e.open(l, conn)
+		e.bringUp(l, conn)
 	}
 }
 

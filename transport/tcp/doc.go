@@ -6,12 +6,14 @@
 //
 // # Messages
 //
-// A message of a step is one frame, or several of 4 MiB each: a header, the text of the
-// call, and bytes of the message. A short body is copied behind its header, so that one
-// system call writes both. The receiver reads a long body straight into the memory
-// where it goes, and combines from its read buffer. Tagged messages are eager up to
-// 64 KiB, and go by rendezvous (RTS, CTS, fragments) beyond. frame.go has the wire
-// format, docs/transports.md the protocols.
+// A message of a step is one frame, or several of up to 4 MiB each: a header, in the
+// first frame the text of the call, and bytes of the message. A body of up to 8 KiB is
+// copied behind its header; a longer one is written from where it lies, by the same
+// system call. The receiver reads into a buffer of 32 KiB, parses, and copies or combines
+// from there. Once a header announces 4 KiB or more that are still to come, it reads them
+// straight to where they go, or, where they are combined, into a buffer of 256 KiB.
+// Tagged messages are eager up to 64 KiB, and go by rendezvous (RTS, CTS, fragments)
+// beyond. frame.go has the wire format, docs/transports.md the protocols.
 //
 // # Progress
 //
@@ -29,7 +31,8 @@
 // # Failures
 //
 // A rank that closes its endpoint or gives up writes a termination notice on every
-// connection. A connection that ends without one is a lost rank. A rank that waits for
-// one that says nothing sends it a stall probe with its call; if the peer is in another
-// call, both get a mismatch.
+// connection. A connection that ends without one is a lost rank. A host that dies
+// without closing its connections is noticed by the launcher alone ([Endpoint.Lost]). A
+// rank that waits for a silent peer sends it a stall probe with its call after 10 ms; if
+// the peer is in another call, both get a mismatch.
 package tcp

@@ -93,8 +93,8 @@ func noticeText(n progress.Notice) (frameKind, string) {
 	return kind, n.Reason[:min(len(n.Reason), reasonMax)]
 }
 
-// openNotice takes the termination notice of the peer.
-func (l *link) openNotice(h header, text []byte) error {
+// handleNotice takes the termination notice of the peer.
+func (l *link) handleNotice(h header, text []byte) error {
 	n := progress.Notice{Left: h.kind == leftFrame, Reason: string(text)}
 	if h.kind == mismatchFrame {
 		m, err := parseMismatch(h, text, l.e.cfg.Rank, l.peer)

@@ -55,15 +55,15 @@ type background struct {
 
 // A pollSet is what the progress owner polls.
 type pollSet struct {
-	poller    poller
-	busy      []*link // links that an operation waits for
-	changed   []*link // links to look at once more
-	watching  []*link // links that the owner waits for
-	full      bool    // one of these has a full socket
-	all       bool    // the owner polls all links, because it has waited for the stall timeout
-	anySource int     // operations that wait for a tagged message from any rank
-	forever   bool    // the owner sleeps without a time limit
-	moved     int     // reads and writes that did something
+	poller     poller
+	busy       []*link // links that an operation waits for
+	changed    []*link // links to look at once more
+	watching   []*link // links that the owner waits for
+	full       bool    // one of these has a full socket
+	all        bool    // the owner polls all links, because it has waited for the stall timeout
+	anySource  int     // operations that wait for a tagged message from any rank
+	forever    bool    // the owner sleeps without a time limit
+	progressed int     // reads and writes that did something
 }
 
 // everyLink reports whether the owner polls all links.
@@ -76,8 +76,8 @@ type queuedFrames struct {
 	notices int // links whose termination notice is not written yet
 }
 
-// residents counts the endpoints of this process.
-var residents atomic.Int32
+// openEndpoints counts the endpoints of this process.
+var openEndpoints atomic.Int32
 
 // New makes the endpoint of one rank. It connects to no peer yet.
 func New(cfg Config) (*Endpoint, error) {
@@ -100,10 +100,10 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 	if local == 0 {
 		local = cfg.Size
 	}
-	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &residents)}
+	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &openEndpoints)}
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
-	residents.Add(1)
+	openEndpoints.Add(1)
 	if cfg.Listener != nil {
 		e.engine.GoUnlocked(e.accept)
 	}
@@ -208,5 +208,5 @@ func (e *Endpoint) shutDown() {
 		}
 	}
 	e.polls.poller.close()
-	residents.Add(-1)
+	openEndpoints.Add(-1)
 }

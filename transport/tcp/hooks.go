@@ -12,11 +12,11 @@ type hooks Endpoint
 
 var _ progress.Transport = (*hooks)(nil)
 
-func (h *hooks) Drive(o *progress.Op) { (*Endpoint)(h).drive(o) }
-func (h *hooks) Interrupt()           { h.polls.poller.wake() }
-func (h *hooks) Settle()              { (*Endpoint)(h).settle() }
-func (h *hooks) BeforeUnlock()        {}
-func (h *hooks) Recheck(peer int)     { (*Endpoint)(h).recheck(h.links[peer]) }
+func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
+func (h *hooks) Interrupt()              { h.polls.poller.wake() }
+func (h *hooks) BeforeWait()             { (*Endpoint)(h).settle() }
+func (h *hooks) BeforeUnlock()           {}
+func (h *hooks) Unblock(peer int)        { (*Endpoint)(h).recheck(h.links[peer]) }
 
 func (h *hooks) Terminate(error) {
 	e := (*Endpoint)(h)
@@ -30,7 +30,7 @@ func (h *hooks) Terminate(error) {
 	}
 }
 
-func (h *hooks) Left(o *progress.Op) {
+func (h *hooks) OpDone(o *progress.Op) {
 	if o.Pending() == 0 {
 		return
 	}
@@ -51,14 +51,14 @@ func (h *hooks) Poll(from int, waits bool) {
 	if waits {
 		return
 	}
-	h.Expect(from, 1)
+	h.AddWaiters(from, 1)
 	e.settle()
 	for i, l := range e.links {
 		if l != nil && (from == transport.Any || from == i) {
 			l.receive()
 		}
 	}
-	h.Expect(from, -1)
+	h.AddWaiters(from, -1)
 	e.settle()
 }
 
@@ -91,8 +91,9 @@ func (h *hooks) PeerError(from int) error {
 	return err
 }
 
-// Expect has what the links hold back looked at again.
-func (h *hooks) Expect(from, n int) {
+// AddWaiters adds n to the operations that wait, and has the links polled again that
+// hold something back.
+func (h *hooks) AddWaiters(from, n int) {
 	e := (*Endpoint)(h)
 	switch {
 	case from == e.cfg.Rank:
@@ -108,7 +109,7 @@ func (h *hooks) Expect(from, n int) {
 			return
 		}
 		for _, l := range e.links {
-			if l != nil && l.in.blocked {
+			if l != nil && l.in.headUnexpected {
 				e.recheck(l)
 			}
 		}

@@ -9,27 +9,27 @@ import (
 )
 
 // Send implements [transport.Messenger].
-func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
+func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
 	e.engine.Lock()
 	defer e.engine.Unlock()
 	if err := e.engine.CheckSend(ctx, to); err != nil {
 		return err
 	}
 	switch {
-	case len(kind) > callMax:
-		return fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(kind), callMax)
+	case len(typeName) > callMax:
+		return fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
 	case to == e.cfg.Rank:
-		return e.engine.SendSelf(ctx, m, kind, data)
+		return e.engine.SendSelf(ctx, m, typeName, data)
 	}
 	l := e.dialed(to)
 	if err := l.awaitUp(ctx); err != nil {
 		return err
 	}
 	if len(data) <= match.EagerMax && l.tagged.Credits.Use(len(data)) {
-		l.enqueueTagged(header{kind: eagerFrame, body: len(data), context: m.Context, total: len(data)}, m.Tag, kind, data)
+		l.enqueueTagged(header{kind: eagerFrame, body: len(data), context: m.Context, total: len(data)}, m.Tag, typeName, data)
 		return nil
 	}
-	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, kind, data)
+	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, typeName, data)
 }
 
 // awaitUp returns when the link is up, and has taken what the peer has sent: a rank
@@ -49,8 +49,8 @@ func (l *link) awaitUp(ctx context.Context) error {
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
 // message are on their way, the endpoint's part in the job ends.
-func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	return e.engine.Recv(ctx, from, m, kind, into)
+func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	return e.engine.Recv(ctx, from, m, typeName, into)
 }
 
 // Probe implements [transport.Messenger].

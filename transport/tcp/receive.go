@@ -22,10 +22,10 @@ type recvBuffer struct {
 	call    string // the text of the last call, so that equal ones share memory
 	landing        // the message that is being received
 
-	blocked bool // the message at buf[lo] waits until it is expected
-	heard   bool // something has come since this was last looked at
-	fresh   bool // something has come since this rank last sent
-	drops   bool // messages that are not expected are thrown away
+	headUnexpected bool // the message at buf[lo] waits until it is expected
+	heard          bool // something has come since this was last looked at
+	fresh          bool // something has come since this rank last sent
+	drops          bool // messages that are not expected are thrown away
 }
 
 // A landing is where the bytes of the current frame go, and how many are to come.
@@ -40,7 +40,7 @@ type landing struct {
 
 // reads reports whether an operation waits for what the peer has to say.
 func (l *link) reads() bool {
-	return l.phase == up && l.err == nil && !l.e.engine.Failed() && !l.in.blocked &&
+	return l.phase == up && l.err == nil && !l.e.engine.Failed() && !l.in.headUnexpected &&
 		(!l.in.queue.Idle() || len(l.out.queue) > 0 || l.expectsTagged() || l.e.polls.all || l.in.drops)
 }
 
@@ -64,7 +64,7 @@ func (l *link) receive() {
 			l.lost(err)
 			return
 		}
-		l.e.polls.moved++
+		l.e.polls.progressed++
 		l.in.heard, l.in.fresh = true, true
 		switch {
 		case !direct:
@@ -138,22 +138,22 @@ func (l *link) parse() {
 			l.protocolError(err)
 			return
 		}
-		if len(b) < headerLen+h.text || !l.open(h, b[headerLen:headerLen+h.text]) {
+		if len(b) < headerLen+h.text || !l.beginFrame(h, b[headerLen:headerLen+h.text]) {
 			return
 		}
 		in.lo += headerLen + h.text
 	}
 }
 
-// open begins with a frame. It returns false where the frame has to wait.
-func (l *link) open(h header, text []byte) bool {
+// beginFrame begins with a frame. It returns false where the frame has to wait.
+func (l *link) beginFrame(h header, text []byte) bool {
 	switch h.kind {
 	case messageFrame:
 		if l.in.rest > 0 {
 			l.protocolError(fmt.Errorf("a message inside another"))
 			return false
 		}
-		return l.openMessage(h, text)
+		return l.beginMessage(h, text)
 	case chunkFrame:
 		if h.context != l.in.context || h.body > l.in.rest {
 			l.protocolError(fmt.Errorf("%d bytes more of a message that has no more", h.body))
@@ -161,14 +161,14 @@ func (l *link) open(h header, text []byte) bool {
 		}
 		l.in.left, l.in.rest = h.body, l.in.rest-h.body
 	case probeFrame:
-		l.openProbe(l.callOf(h, text))
+		l.handleProbe(l.callOf(h, text))
 	case leftFrame, abortFrame, mismatchFrame:
-		if err := l.openNotice(h, text); err != nil {
+		if err := l.handleNotice(h, text); err != nil {
 			l.protocolError(err)
 			return false
 		}
 	default:
-		if err := l.openTagged(h, text); err != nil {
+		if err := l.handleTagged(h, text); err != nil {
 			l.protocolError(err)
 			return false
 		}
@@ -189,11 +189,11 @@ func (l *link) callOf(h header, text []byte) match.Call {
 	return match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence, Call: l.in.call}}
 }
 
-// openMessage begins with a message if its receive is posted. Otherwise the message
+// beginMessage begins with a message if its receive is posted. Otherwise the message
 // stays where it is, which holds the peer back. But it must not hold back tagged
 // messages, nor messages of other contexts: if an operation waits for those, the
 // message is moved to the unexpected queue.
-func (l *link) openMessage(h header, text []byte) bool {
+func (l *link) beginMessage(h header, text []byte) bool {
 	m := match.Header{Call: l.callOf(h, text), Size: h.total}
 	verdict, r, s := l.in.queue.Match(&m, &l.e.engine)
 	switch {
@@ -210,7 +210,7 @@ func (l *link) openMessage(h header, text []byte) bool {
 		l.in.unexpected = &match.Message{Header: m}
 		l.in.queue.Enqueue(l.in.unexpected)
 	default:
-		l.in.blocked = true
+		l.in.headUnexpected = true
 		return false
 	}
 	l.in.context, l.in.left, l.in.rest = h.context, h.body, h.total-h.body
@@ -261,7 +261,7 @@ func (l *link) got(n int) {
 func (l *link) recheckNow() {
 	for l.deliverUnexpected() {
 	}
-	l.in.blocked = false
+	l.in.headUnexpected = false
 	l.parse()
 	l.failWaiters()
 	if l.tagged.ready {
@@ -291,7 +291,7 @@ func (l *link) unreceived() (theirs transport.Signature, ok bool) {
 	if m := l.in.queue.First(); m != nil {
 		return m.Signature, true
 	}
-	if l.in.blocked { // then its header and text have come
+	if l.in.headUnexpected { // then its header and text have come
 		b := l.in.buf[l.in.lo:l.in.hi]
 		if h, err := parseHeader(b); err == nil {
 			return l.callOf(h, b[headerLen:headerLen+h.text]).Signature, true
@@ -338,9 +338,9 @@ func (l *link) mayProbe() bool {
 	return false
 }
 
-// openProbe compares the call in which the peer waits for this rank with the one in
+// handleProbe compares the call in which the peer waits for this rank with the one in
 // which this rank is.
-func (l *link) openProbe(theirs match.Call) {
+func (l *link) handleProbe(theirs match.Call) {
 	s := l.e.engine.StepIn(theirs.Context)
 	switch {
 	case s == nil:

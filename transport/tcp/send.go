@@ -90,7 +90,7 @@ func (l *link) flush() {
 		}
 		n, err := l.stream.write(s.head, s.body)
 		if n > 0 {
-			l.e.polls.moved++
+			l.e.polls.progressed++
 			k := min(n, len(s.head))
 			s.head, s.body = s.head[k:], s.body[n-k:]
 		}
@@ -160,7 +160,7 @@ func (l *link) frameDone() {
 // broken ends a link to which nothing can be written any more. The peer may have sent
 // a termination notice before it went.
 func (l *link) broken(err error) {
-	l.in.drops, l.in.blocked = true, false
+	l.in.drops, l.in.headUnexpected = true, false
 	l.parse()
 	l.receive()
 	if l.err == nil {

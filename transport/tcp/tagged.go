@@ -27,15 +27,15 @@ func (l *link) expectsTagged() bool { return l.tagged.Waiters > 0 || l.e.polls.a
 
 // enqueueTagged writes a frame of a tagged message, behind all that is queued. What
 // the stream does not take now is copied, and written by the flusher.
-func (l *link) enqueueTagged(h header, tag int, kind string, data []byte) {
-	h.text = tagLen + len(kind)
+func (l *link) enqueueTagged(h header, tag int, typeName string, data []byte) {
+	h.text = tagLen + len(typeName)
 	frame := l.out.buf[:0]
 	behind := l.out.pending()
 	if behind {
 		frame = make([]byte, 0, headerLen+h.text+len(data))
 	}
 	frame = binary.LittleEndian.AppendUint64(h.append(frame), uint64(tag))
-	frame = append(frame, kind...)
+	frame = append(frame, typeName...)
 	switch {
 	case behind:
 		l.out.queue = append(l.out.queue, outgoing{frames: true, data: append(frame, data...)})
@@ -91,8 +91,8 @@ func (l *link) control(h header) {
 }
 
 // SendRTS implements [progress.Wire].
-func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, kind string) {
-	l.enqueueTagged(header{kind: rtsFrame, context: m.Context, sequence: s.Number, total: len(s.Data)}, m.Tag, kind, nil)
+func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
+	l.enqueueTagged(header{kind: rtsFrame, context: m.Context, sequence: s.Number, total: len(s.Data)}, m.Tag, typeName, nil)
 }
 
 // SendWithdraw implements [progress.Wire].
@@ -107,11 +107,11 @@ func (l *link) Withdrawn(*progress.PendingSend) {}
 // Gone implements [progress.Wire].
 func (l *link) Gone() bool { return l.err != nil }
 
-// openTagged begins with a frame of the tagged-message protocol.
-func (l *link) openTagged(h header, text []byte) error {
+// handleTagged begins with a frame of the tagged-message protocol.
+func (l *link) handleTagged(h header, text []byte) error {
 	switch h.kind {
 	case eagerFrame, rtsFrame:
-		return l.openEager(h, text)
+		return l.beginEager(h, text)
 	case withdrawFrame:
 		l.e.engine.Tagged().Withdraw(l.peer, h.sequence)
 	case ctsFrame:
@@ -121,7 +121,7 @@ func (l *link) openTagged(h header, text []byte) error {
 			l.e.recheck(l)
 		}
 	case fragmentFrame:
-		m := l.e.engine.Tagged().Pulled(l.peer, h.sequence)
+		m := l.e.engine.Tagged().Requested(l.peer, h.sequence)
 		if m == nil || l.in.rest > 0 || h.body > m.Size-m.Got {
 			return fmt.Errorf("%d bytes of a tagged message that no receive has asked for", h.body)
 		}
@@ -133,16 +133,16 @@ func (l *link) openTagged(h header, text []byte) error {
 	return nil
 }
 
-// openEager begins with an eager message, or takes the announcement of a rendezvous
+// beginEager begins with an eager message, or takes the announcement of a rendezvous
 // message.
-func (l *link) openEager(h header, text []byte) error {
+func (l *link) beginEager(h header, text []byte) error {
 	switch {
 	case len(text) < tagLen || l.in.rest > 0:
 		return errors.New("a tagged message inside another message")
 	case h.kind == eagerFrame && (h.total > match.EagerMax || h.body != h.total):
 		return fmt.Errorf("an eager message of %d bytes", h.total)
 	}
-	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.Kind(text[tagLen:])}
+	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.TypeName(text[tagLen:])}
 	if h.kind == rtsFrame {
 		l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: h.sequence})
 		return nil

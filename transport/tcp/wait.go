@@ -39,8 +39,8 @@ type poller interface {
 	close()
 }
 
-// drive makes progress on all links until o is over.
-func (e *Endpoint) drive(o *progress.Op) {
+// progress makes progress on all links until o is over.
+func (e *Endpoint) progress(o *progress.Op) {
 	p := &e.polls
 	p.all = false
 	oversubscribed := e.processors.Oversubscribed
@@ -105,13 +105,13 @@ func (e *Endpoint) spin(o *progress.Op, spins, yields bool) bool {
 	if spins {
 		rounds = spinRounds
 	}
-	moved := e.polls.moved
+	moved := e.polls.progressed
 	for range rounds {
 		for _, l := range e.polls.watching {
 			l.move(l.want)
 		}
 		e.settle()
-		if o.Over() || e.polls.moved != moved {
+		if o.Over() || e.polls.progressed != moved {
 			return true
 		}
 		if spins && yields {

@@ -108,7 +108,7 @@ func (q *Queue) MatchUnexpected() (Verdict, *Message, *Recv) {
 			return Mismatch, m, r
 		case m.Size != len(r.Into):
 			return WrongSize, m, r
-		case !r.Blocked && m.Complete():
+		case !r.HeldBack && m.Complete():
 			return Deliver, m, r
 		}
 	}

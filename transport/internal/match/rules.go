@@ -68,7 +68,7 @@ func (q *Queue) Match(h *Header, steps Steps) (Verdict, *Recv, *Step) {
 		return Mismatch, nil, r.Step
 	case h.Size != len(r.Into):
 		return WrongSize, r, r.Step
-	case !r.Blocked:
+	case !r.HeldBack:
 		return Deliver, r, r.Step
 	}
 	return Unexpected, nil, nil

@@ -9,27 +9,27 @@ import (
 // A Step is the receiving half of an Exchange in progress.
 type Step struct {
 	Call
-	Owner Owner
-	Recvs []Recv
-	first int // the first receive that is not complete
+	Operation Operation
+	Recvs     []Recv
+	first     int // the first receive that is not complete
 }
 
-// An Owner is the operation that a step belongs to.
-type Owner interface {
+// An Operation is the operation that a step belongs to.
+type Operation interface {
 	// Complete notes that n messages of the step are complete.
 	Complete(n int)
-	// Unblock has the next message from a peer looked at again, because a receive
-	// from it is no longer held back by those before it.
+	// Unblock polls the next message from a peer again, because a receive from it is no
+	// longer held back by those before it.
 	Unblock(peer int)
 }
 
 // A Recv is a receive of a step in progress.
 type Recv struct {
 	*transport.Recv
-	Step    *Step
-	Got     int  // bytes of the message that have been put
-	Blocked bool // Ordered, and a receive before it is not complete
-	Probed  bool // the peer has been told that the receive waits
+	Step     *Step
+	Got      int  // bytes of the message that have been put
+	HeldBack bool // Ordered, and a receive before it is not complete
+	Probed   bool // tcp: a stall probe for the receive was sent
 
 	done    bool
 	partial []byte // the beginning of an element that continues in the next piece
@@ -37,14 +37,14 @@ type Recv struct {
 
 // Start fills in the receives of a step. Recvs must not change before the step is
 // over.
-func (s *Step) Start(owner Owner, call Call, recvs []transport.Recv) {
+func (s *Step) Start(op Operation, call Call, recvs []transport.Recv) {
 	n := len(recvs)
-	s.Owner, s.Call, s.first = owner, call, 0
+	s.Operation, s.Call, s.first = op, call, 0
 	s.Recvs = slices.Grow(s.Recvs[:0], n)[:n]
 	for i := range recvs {
 		r := &s.Recvs[i]
 		r.Recv, r.Step, r.Got, r.Probed, r.done = &recvs[i], s, 0, false, false
-		r.Blocked = r.Ordered && i > 0
+		r.HeldBack = r.Ordered && i > 0
 		r.partial = r.partial[:0]
 	}
 }
@@ -55,12 +55,12 @@ func (s *Step) Reset() {
 		r := &s.Recvs[i]
 		r.Recv, r.Step = nil, nil
 	}
-	s.Owner, s.Call = nil, Call{}
+	s.Operation, s.Call = nil, Call{}
 	s.Recvs = s.Recvs[:0]
 }
 
-// Waits returns the first receive from a peer whose message is not complete, or nil.
-func (s *Step) Waits(peer int) *Recv {
+// FirstIncomplete returns the first receive from a peer whose message is not complete, or nil.
+func (s *Step) FirstIncomplete(peer int) *Recv {
 	for i := range s.Recvs {
 		if r := &s.Recvs[i]; !r.done && r.From == peer {
 			return r
@@ -78,12 +78,12 @@ func (r *Recv) complete() {
 		s.first++
 	}
 	if s.first < len(s.Recvs) {
-		if next := &s.Recvs[s.first]; next.Blocked {
-			next.Blocked = false
-			s.Owner.Unblock(next.From)
+		if next := &s.Recvs[s.first]; next.HeldBack {
+			next.HeldBack = false
+			s.Operation.Unblock(next.From)
 		}
 	}
-	s.Owner.Complete(1)
+	s.Operation.Complete(1)
 }
 
 // Land does with a whole message what a receive says.

@@ -37,9 +37,9 @@ const sparesMost = 8
 
 // A TaggedQueue holds the tagged messages to one rank that have not been received.
 type TaggedQueue struct {
-	messages []*Tagged // in the order of their arrival
-	pulling  []*Tagged // rendezvous messages whose contents are on their way
-	spare    []*Tagged // eager messages that were received, for their memory
+	messages  []*Tagged // in the order of their arrival
+	requested []*Tagged // rendezvous messages whose contents were asked for
+	spare     []*Tagged // eager messages that were received, for their memory
 }
 
 // New returns an eager message of some size. Its contents are for the caller to
@@ -91,19 +91,19 @@ func (q *TaggedQueue) Recycle(m *Tagged) {
 	}
 }
 
-// Pull notes that the contents of a rendezvous message are on their way, until
-// EndPull.
-func (q *TaggedQueue) Pull(m *Tagged) { q.pulling = append(q.pulling, m) }
+// Request notes that the contents of a rendezvous message were asked for, until
+// EndRequest.
+func (q *TaggedQueue) Request(m *Tagged) { q.requested = append(q.requested, m) }
 
-// EndPull notes that they have arrived, or will not.
-func (q *TaggedQueue) EndPull(m *Tagged) {
-	q.pulling = slices.DeleteFunc(q.pulling, func(other *Tagged) bool { return other == m })
+// EndRequest notes that the contents have arrived, or will not.
+func (q *TaggedQueue) EndRequest(m *Tagged) {
+	q.requested = slices.DeleteFunc(q.requested, func(other *Tagged) bool { return other == m })
 }
 
-// Pulled returns the message with a number from a rank whose contents are on their
+// Requested returns the message with a number from a rank whose contents are on their
 // way, or nil.
-func (q *TaggedQueue) Pulled(from int, number uint32) *Tagged {
-	for _, m := range q.pulling {
+func (q *TaggedQueue) Requested(from int, number uint32) *Tagged {
+	for _, m := range q.requested {
 		if m.From == from && m.Number == number {
 			return m
 		}
@@ -117,7 +117,7 @@ func (q *TaggedQueue) Withdraw(from int, number uint32) {
 	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool {
 		return m.Rendezvous && m.From == from && m.Number == number
 	})
-	if m := q.Pulled(from, number); m != nil {
+	if m := q.Requested(from, number); m != nil {
 		m.Done(ErrWithdrawn)
 	}
 }

@@ -4,11 +4,11 @@
 // An [Engine] has a lock and the operations that wait: steps, receives of tagged
 // messages, rendezvous sends, flushes. An endpoint has no thread of its own. The
 // goroutine of one operation is the progress owner: it polls all links, for all
-// operations, until its own is over ([Transport.Drive]). The goroutines of the other
+// operations, until its own is over ([Transport.Progress]). The goroutines of the other
 // operations sleep meanwhile. When the owner's operation is over, it hands ownership
 // to another that is still waiting ([Engine.Leave]).
 //
-//	Begin ── Await ── owner: Drive … ──┐
+//	Begin ── Await ── owner: Progress … ──┐
 //	              └── others: sleep ───┴── Leave: wakes the next owner
 //
 // A transport keeps the bytes: how links are polled and written, how the owner

@@ -17,24 +17,24 @@ import (
 type Transport interface {
 	// Drive makes progress for all operations until op is over. Its goroutine is
 	// the progress owner. Drive may release the lock while it waits.
-	Drive(op *Op)
+	Progress(op *Op)
 	// Interrupt wakes the progress owner, which sleeps in the kernel.
 	Interrupt()
-	// Settle has an operation that begins to wait taken into account: it looks again
-	// at links for which something has changed, and interrupts an owner that does not
-	// wait for what the operation waits for.
-	Settle()
+	// BeforeWait is called before an operation begins to wait. It polls the links again
+	// for which something has changed, and interrupts an owner that sleeps for other
+	// things than the operation waits for.
+	BeforeWait()
 	// BeforeUnlock wakes the peers that must know what was done under the lock.
 	BeforeUnlock()
-	// Recheck has the next message of a peer looked at again: a receive from the
+	// Unblock polls the next message of a peer again soon, because a receive from the
 	// peer is no longer held back.
-	Recheck(peer int)
+	Unblock(peer int)
 	// Terminate tells every peer why this endpoint's part in the job has ended, and
 	// drops everything that is in progress.
 	Terminate(why error)
-	// Left notes that an operation has left. It removes what there still is of a
+	// OpDone notes that an operation has left. It removes what there still is of a
 	// step that was not completed.
-	Left(op *Op)
+	OpDone(op *Op)
 
 	// Poll takes what has arrived from a rank, or from any, without waiting. Waits
 	// says that Await comes next if that brings no match.
@@ -42,9 +42,9 @@ type Transport interface {
 	// PeerError returns why no tagged message comes any more from a rank, or nil.
 	// From any, that is when one is lost or gave up, or all have left.
 	PeerError(from int) error
-	// Expect adds n to the number of operations that wait for tagged messages from
+	// AddWaiters adds n to the number of operations that wait for tagged messages from
 	// a rank, or from any, or for the transfer of one.
-	Expect(from, n int)
+	AddWaiters(from, n int)
 	// ReturnCredits returns credits to a peer.
 	ReturnCredits(peer, n int)
 	// SendCTS asks a peer for the contents of a rendezvous message.
@@ -88,7 +88,7 @@ var ErrPanicked = errors.New("a Combine panicked")
 
 var errTwoSteps = errors.New("two steps of one context at a time")
 
-// Init makes the engine ready for the transport that embeds it.
+// Init makes the engine ready for the transport that contains it.
 func (e *Engine) Init(t Transport, rank, size int) {
 	e.transport, e.Rank, e.Size = t, rank, size
 	e.end.left.L = &e.mu

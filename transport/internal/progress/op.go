@@ -71,11 +71,11 @@ func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
 // Await returns when the operation is over.
 func (o *Op) Await() error {
 	e := o.engine
-	e.transport.Settle()
+	e.transport.BeforeWait()
 	for !o.over {
 		if !e.owner.taken {
 			e.owner.taken, o.waiter.owner = true, true
-			e.transport.Drive(o)
+			e.transport.Progress(o)
 			e.owner.taken, o.waiter.owner = false, false
 			break
 		}
@@ -104,15 +104,15 @@ func (o *Op) Pending() int { return o.pending }
 // Add notes that n more messages of the step are to be completed.
 func (o *Op) Add(n int) { o.pending += n }
 
-// Complete implements [match.Owner].
+// Complete implements [match.Operation].
 func (o *Op) Complete(n int) {
 	if o.pending -= n; o.pending == 0 {
 		o.Finish(nil)
 	}
 }
 
-// Unblock implements [match.Owner].
-func (o *Op) Unblock(peer int) { o.engine.transport.Recheck(peer) }
+// Unblock implements [match.Operation].
+func (o *Op) Unblock(peer int) { o.engine.transport.Unblock(peer) }
 
 // Finish ends the operation.
 func (o *Op) Finish(err error) {
@@ -152,7 +152,7 @@ func (e *Engine) Leave(o *Op) {
 	}
 	e.ops[n] = nil
 	e.ops = e.ops[:n]
-	e.transport.Left(o)
+	e.transport.OpDone(o)
 	o.reset()
 	e.spare = append(e.spare, o)
 	if !e.owner.taken {

@@ -10,25 +10,25 @@ type Processors struct {
 	Oversubscribed bool // there are fewer processors than ranks
 	RanksPerCore   int  // at most
 	threads        int32
-	residents      *atomic.Int32
+	openEndpoints  *atomic.Int32
 }
 
 // Share returns how the ranks on this machine share its processors. Local is the
 // number of those ranks. Residents counts the open endpoints of a transport in this
 // process.
-func Share(local int, residents *atomic.Int32) Processors {
+func Share(local int, openEndpoints *atomic.Int32) Processors {
 	n := runtime.NumCPU()
 	return Processors{
 		Oversubscribed: local > n,
 		RanksPerCore:   (local + n - 1) / n,
 		threads:        int32(runtime.GOMAXPROCS(0)),
-		residents:      residents,
+		openEndpoints:  openEndpoints,
 	}
 }
 
 // MaySpin reports whether a waiting rank may keep its thread for a moment: not if
 // other ranks of this process need it.
 func (p *Processors) MaySpin() bool {
-	here := p.residents.Load()
+	here := p.openEndpoints.Load()
 	return here <= 1 || here <= p.threads && !p.Oversubscribed
 }

@@ -30,11 +30,11 @@ func (s *PendingSend) Copied() bool { return s.op == nil }
 // TaggedPeer is the part of a link that is about the tagged messages between this
 // rank and a peer.
 type TaggedPeer struct {
-	Credits match.Credits
-	Waiters int // operations that wait for messages from the peer, or for a transfer
-	last    uint32
-	pending []*PendingSend // announced to the peer (RTS), which has not asked for them (CTS)
-	kind    string         // the type of the last message, so that equal ones share memory
+	Credits  match.Credits
+	Waiters  int // operations that wait for messages from the peer, or for a transfer
+	last     uint32
+	pending  []*PendingSend // announced to the peer (RTS), which has not asked for them (CTS)
+	lastType string         // the type of the last message, so that equal ones share memory
 }
 
 // Announce returns the next rendezvous message to the peer. O is the operation that
@@ -74,18 +74,18 @@ func (p *TaggedPeer) Withdraw(s *PendingSend) bool {
 // Drop removes all messages.
 func (p *TaggedPeer) Drop() { p.pending = nil }
 
-// Kind returns the text of a type.
-func (p *TaggedPeer) Kind(text []byte) string {
-	if string(text) != p.kind {
-		p.kind = string(text)
+// TypeName returns the text of a type.
+func (p *TaggedPeer) TypeName(text []byte) string {
+	if string(text) != p.lastType {
+		p.lastType = string(text)
 	}
-	return p.kind
+	return p.lastType
 }
 
 // A Wire writes the frames of a rendezvous.
 type Wire interface {
 	// SendRTS announces a message.
-	SendRTS(s *PendingSend, m transport.Match, kind string)
+	SendRTS(s *PendingSend, m transport.Match, typeName string)
 	// SendWithdraw takes an announced message back.
 	SendWithdraw(s *PendingSend)
 	// Withdrawn drops the fragments of a message that are not written.
@@ -95,14 +95,14 @@ type Wire interface {
 }
 
 // SendRendezvous sends a tagged message by rendezvous, and returns when the peer has
-// received it.
-func (e *Engine) SendRendezvous(ctx context.Context, peer int, p *TaggedPeer, w Wire, m transport.Match, kind string, data []byte) error {
+// asked for it and all of it is written.
+func (e *Engine) SendRendezvous(ctx context.Context, peer int, p *TaggedPeer, w Wire, m transport.Match, typeName string, data []byte) error {
 	o := e.begin(ctx, transferOp, peer)
 	defer e.Leave(o)
 	s := p.Announce(data, o)
-	e.transport.Expect(peer, 1)
-	defer e.transport.Expect(peer, -1)
-	w.SendRTS(s, m, kind)
+	e.transport.AddWaiters(peer, 1)
+	defer e.transport.AddWaiters(peer, -1)
+	w.SendRTS(s, m, typeName)
 	err := o.Await()
 	if p.Withdraw(s) && !w.Gone() && e.end.err == nil {
 		w.SendWithdraw(s)

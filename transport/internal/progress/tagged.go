@@ -35,8 +35,8 @@ func (e *Engine) CheckSend(ctx context.Context, to int) error {
 }
 
 // SendSelf sends a tagged message of this rank to itself.
-func (e *Engine) SendSelf(ctx context.Context, m transport.Match, kind string, data []byte) error {
-	info := transport.MessageInfo{From: e.Rank, Tag: m.Tag, Size: len(data), Type: kind}
+func (e *Engine) SendSelf(ctx context.Context, m transport.Match, typeName string, data []byte) error {
+	info := transport.MessageInfo{From: e.Rank, Tag: m.Tag, Size: len(data), Type: typeName}
 	if len(data) <= match.EagerMax && e.own.Use(len(data)) {
 		t := e.tagged.New(len(data))
 		t.MessageInfo, t.Context = info, m.Context
@@ -57,7 +57,7 @@ func (e *Engine) SendSelf(ctx context.Context, m transport.Match, kind string, d
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a
 // rendezvous message are on their way, the endpoint's part in the job ends.
-func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
 	e.Lock()
 	defer e.Unlock()
 	p := match.Pattern{From: from, Match: m}
@@ -66,8 +66,8 @@ func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, kind str
 		switch {
 		case err != nil:
 			return transport.MessageInfo{}, err
-		case t.Type != kind:
-			return t.MessageInfo, &transport.TypeError{Peer: t.From, Got: t.Type, Want: kind}
+		case t.Type != typeName:
+			return t.MessageInfo, &transport.TypeError{Peer: t.From, Got: t.Type, Want: typeName}
 		case t.Size > len(into):
 			return t.MessageInfo, &transport.SizeError{Peer: t.From, Got: t.Size, Want: len(into)}
 		case t.Rendezvous && ctx.Err() != nil:
@@ -85,7 +85,7 @@ func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, kind str
 			t.Done(nil)
 			return info, nil
 		}
-		if err := e.pull(ctx, t, into[:t.Size]); err != match.ErrWithdrawn {
+		if err := e.requestContents(ctx, t, into[:t.Size]); err != match.ErrWithdrawn {
 			return info, err
 		}
 	}
@@ -142,22 +142,23 @@ func (e *Engine) awaitMatch(ctx context.Context, p *match.Pattern) error {
 	o := e.begin(ctx, receiveOp, p.From)
 	defer e.Leave(o)
 	o.subject.pattern = *p
-	e.transport.Expect(p.From, 1)
-	defer e.transport.Expect(p.From, -1)
+	e.transport.AddWaiters(p.From, 1)
+	defer e.transport.AddWaiters(p.From, -1)
 	return o.Await()
 }
 
-// pull has the sender of a rendezvous message send its contents.
-func (e *Engine) pull(ctx context.Context, t *match.Tagged, into []byte) error {
+// requestContents asks the sender of a rendezvous message for its contents, and returns
+// when they are in into.
+func (e *Engine) requestContents(ctx context.Context, t *match.Tagged, into []byte) error {
 	t.Data = into
-	e.tagged.Pull(t)
-	defer e.tagged.EndPull(t)
+	e.tagged.Request(t)
+	defer e.tagged.EndRequest(t)
 	o := e.begin(ctx, transferOp, t.From)
 	defer e.Leave(o)
 	o.subject.committed = true
 	t.Done = o.Finish
-	e.transport.Expect(t.From, 1)
-	defer e.transport.Expect(t.From, -1)
+	e.transport.AddWaiters(t.From, 1)
+	defer e.transport.AddWaiters(t.From, -1)
 	e.transport.SendCTS(t.From, t.Number)
 	return o.Await()
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// An unexpectedQueue holds the tagged messages to one rank that have not been
+// A taggedQueue holds the tagged messages to one rank that have not been
 // received. Calls that wait are not queued, so every message passes through it.
-type unexpectedQueue struct {
+type taggedQueue struct {
 	mu       sync.Mutex
 	messages match.TaggedQueue
 	credits  map[int]*match.Credits // by sender
@@ -19,7 +19,7 @@ type unexpectedQueue struct {
 
 // enqueueEager adds a message with a copy of its bytes, if it is short and its
 // sender has the credits.
-func (q *unexpectedQueue) enqueueEager(m *match.Tagged) bool {
+func (q *taggedQueue) enqueueEager(m *match.Tagged) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if m.Size > match.EagerMax || !q.creditsOf(m.From).Use(m.Size) {
@@ -32,7 +32,7 @@ func (q *unexpectedQueue) enqueueEager(m *match.Tagged) bool {
 }
 
 // enqueueRendezvous adds a message that refers to its sender's memory.
-func (q *unexpectedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
+func (q *taggedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.Rendezvous, m.Done = true, done
@@ -41,14 +41,14 @@ func (q *unexpectedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
 }
 
 // cancel removes a rendezvous message, and reports whether it was still queued.
-func (q *unexpectedQueue) cancel(m *match.Tagged) bool {
+func (q *taggedQueue) cancel(m *match.Tagged) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.messages.Remove(m)
 }
 
 // find returns the first message that matches, or nil, and leaves it queued.
-func (q *unexpectedQueue) find(p *match.Pattern) *match.Tagged {
+func (q *taggedQueue) find(p *match.Pattern) *match.Tagged {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.messages.Find(p)
@@ -57,7 +57,7 @@ func (q *unexpectedQueue) find(p *match.Pattern) *match.Tagged {
 // dequeue removes the first message that matches and returns it, or nil if there is
 // none. If the message is of another type than kind or longer than size, dequeue
 // leaves it queued and returns it with an error.
-func (q *unexpectedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.Tagged, error) {
+func (q *taggedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.Tagged, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m := q.messages.Find(p)
@@ -77,7 +77,7 @@ func (q *unexpectedQueue) dequeue(p *match.Pattern, kind string, size int) (*mat
 }
 
 // creditsOf returns the credits of a sender. The queue is locked.
-func (q *unexpectedQueue) creditsOf(sender int) *match.Credits {
+func (q *taggedQueue) creditsOf(sender int) *match.Credits {
 	c := q.credits[sender]
 	if c == nil {
 		if q.credits == nil {
@@ -90,7 +90,7 @@ func (q *unexpectedQueue) creditsOf(sender int) *match.Credits {
 }
 
 // changes returns a channel that is closed at the next change.
-func (q *unexpectedQueue) changes() <-chan struct{} {
+func (q *taggedQueue) changes() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.changed == nil {
@@ -100,7 +100,7 @@ func (q *unexpectedQueue) changes() <-chan struct{} {
 }
 
 // notify wakes the calls that wait for a change. The queue is locked.
-func (q *unexpectedQueue) notify() {
+func (q *taggedQueue) notify() {
 	if q.changed != nil {
 		close(q.changed)
 		q.changed = nil
@@ -108,7 +108,7 @@ func (q *unexpectedQueue) notify() {
 }
 
 // wake locks the queue and notifies the calls that wait.
-func (q *unexpectedQueue) wake() {
+func (q *taggedQueue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.notify()
