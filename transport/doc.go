@@ -13,4 +13,18 @@
 // A transport outside of this module implements Endpoint and runs the contract of
 // package transporttest in its tests. Programs use it with chorale.NewComm, which
 // makes a communicator over an endpoint of any transport.
+//
+// # How messages travel
+//
+// The transports name their protocols alike:
+//
+//	             inproc              shm                      UCX
+//	inline       up to 32 bytes      up to 40 bytes           short   in the cache line of the header
+//	buffered     up to 1 KiB                                  bcopy   in a buffer of the cell
+//	staged                           below 64 KiB             bcopy   in chunks through buffers of the sender
+//	rendezvous   longer              longer                   zcopy   read from the sender's memory
+//
+// Over tcp the socket is the buffer. A tagged message is eager up to 64 KiB: it is
+// copied, and waits at its receiver. A longer one is sent by rendezvous: it is announced,
+// and stays with its sender until a receive asks for it.
 package transport

@@ -41,7 +41,7 @@
 //
 // # Tagged messages
 //
-// Each rank has a queue of unexpected messages, with a lock. A message of up to
+// Each rank has a queue of tagged messages, with a lock. A message of up to
 // 64 KiB is eager: Send copies it into the receiver's queue and returns at once. A
 // longer one is a rendezvous message: it is queued by reference, and Send waits until
 // Recv has copied it. So is any message of a sender whose eager messages in this

@@ -64,7 +64,7 @@ func (e *Endpoint) end(err error) {
 	}
 	e.job.ended++
 	for waiting := range e.job.waiting {
-		waiting.unexpected.wake()
+		waiting.tagged.wake()
 	}
 }
 

@@ -51,11 +51,11 @@ func (j *Job) Endpoint(rank int) *Endpoint { return &j.endpoints[rank] }
 // An Endpoint is one rank's attachment to a job. It implements
 // [transport.Endpoint].
 type Endpoint struct {
-	job        *Job
-	rank       int
-	failed     atomic.Pointer[error]        // what every method returns from now on
-	cached     [8]atomic.Pointer[commState] // of comms, by context modulo 8
-	unexpected taggedQueue
+	job    *Job
+	rank   int
+	failed atomic.Pointer[error]        // what every method returns from now on
+	cached [8]atomic.Pointer[commState] // of comms, by context modulo 8
+	tagged taggedQueue
 
 	// Under Job.mu.
 	comms  map[uint32]*commState // by context

@@ -19,14 +19,14 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 		Context:     m.Context,
 		Data:        data,
 	}
-	queue := &e.job.endpoints[to].unexpected
+	queue := &e.job.endpoints[to].tagged
 	if queue.enqueueEager(message) {
 		return nil
 	}
 	received := make(chan struct{})
 	queue.enqueueRendezvous(message, func(error) {
 		close(received)
-		e.unexpected.wake()
+		e.tagged.wake()
 	})
 	err := e.waitUntil(ctx, func() (bool, error) {
 		select {
@@ -46,7 +46,7 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
 	message, err := e.find(ctx, from, true, func() (*match.Tagged, error) {
-		return e.unexpected.dequeue(&match.Pattern{From: from, Match: m}, kind, len(into))
+		return e.tagged.dequeue(&match.Pattern{From: from, Match: m}, kind, len(into))
 	})
 	if message == nil {
 		return transport.MessageInfo{}, err
@@ -63,7 +63,7 @@ func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind s
 // Probe implements [transport.Messenger].
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	message, err := e.find(ctx, from, wait, func() (*match.Tagged, error) {
-		return e.unexpected.find(&match.Pattern{From: from, Match: m}), nil
+		return e.tagged.find(&match.Pattern{From: from, Match: m}), nil
 	})
 	if message == nil {
 		return transport.MessageInfo{}, false, err
@@ -71,7 +71,7 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 	return message.MessageInfo, true, err
 }
 
-// find returns what look finds in the queue of unexpected messages. If wait is set,
+// find returns what look finds in the queue of tagged messages. If wait is set,
 // it calls look until there is a message.
 func (e *Endpoint) find(ctx context.Context, from int, wait bool, look func() (*match.Tagged, error)) (found *match.Tagged, err error) {
 	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
@@ -133,7 +133,7 @@ func (e *Endpoint) waitUntil(ctx context.Context, try func() (done bool, err err
 	e.job.addWaiting(e, 1)
 	defer e.job.addWaiting(e, -1)
 	for {
-		changed := e.unexpected.changes()
+		changed := e.tagged.changes()
 		if done, err := try(); done || err != nil {
 			return err
 		}
