@@ -13,10 +13,10 @@ func TestAllreducesSendTheMessagesOfTheTexts(t *testing.T) {
 	expectMessages(t, sched.AllReduce, []messageCase{
 		{"tree", 5, 0, "3→0 4→1; 2→0; 1→0; 0→1; 0→2 1→4; 0→3"},
 		{"tree", 7, 0, "4→0 5→1 6→2; 2→0 3→1; 1→0; 0→1; 0→2 1→3; 0→4 1→5 2→6"},
-		// SPEC B1 V1: groups of 2, 4, 8; both of each two send.
+		// CLAIM B1 V1: groups of 2, 4, 8; both of each two send.
 		{"butterfly", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
 		{"recursive-doubling", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
-		// SPEC B2: afterwards the first of the group tells those without a partner.
+		// CLAIM B2: afterwards the first of the group tells those without a partner.
 		{"butterfly", 3, 0, "0↔1; 0↔2; 0→1"},
 		{"butterfly", 5, 0, "0↔1 2↔3; 0↔2 1↔3; 0↔4; 0→1 0→2 0→3"},
 		{"butterfly", 6, 0, "0↔1 2↔3 4↔5; 0↔2 1↔3; 0↔4 1↔5; 0→2 0→3"},
@@ -46,7 +46,7 @@ func TestAllreducesSendTheMessagesOfTheTexts(t *testing.T) {
 		{"direct", 3, 0, "0↔1 0↔2 1↔2"},
 		{"tree", 6, 0, "1→0 3→2 5→4; 2→0; 4→0; 0→4; 0→2 4→5; 0→1 2→3"},
 		{"double-ring", 4, 0, "0→1; 1→2; 2→3; 3→0; 0→1; 1→2"},
-		// SPEC V2: the same exchange with empty tokens is a barrier.
+		// CLAIM V2: the same exchange with empty tokens is a barrier.
 		{"butterfly", 8, 0, "0↔1 2↔3 4↔5 6↔7; 0↔2 1↔3 4↔6 5↔7; 0↔4 1↔5 2↔6 3↔7"},
 		{"butterfly", 7, 0, "0↔1 2↔3 4↔5; 0↔2 1↔3 4↔6; 2↔6 4→5; 0↔4 1↔5; 0→3"},
 		{"dissemination", 5, 0, "0→1 1→2 2→3 3→4 4→0; 0→2 1→3 2→4 3→0 4→1; 0→4 1→0 2→1 3→2 4→3"},
@@ -57,7 +57,7 @@ func TestAllreducesSendTheMessagesOfTheTexts(t *testing.T) {
 // The rule, word by word: partners that exist exchange; afterwards the first of
 // the group sends to each of the front half whose partner does not exist.
 //
-// SPEC B1 B2
+// CLAIM B1 B2
 func TestTheButterflyFollowsTheRuleOfGroups(t *testing.T) {
 	for _, p := range sizes {
 		want := make(map[string]int)
@@ -95,7 +95,7 @@ func TestTheButterflyFollowsTheRuleOfGroups(t *testing.T) {
 // With one rank more than a power of two, the first rank sends to all but one
 // of the others in the end. Folding needs two more steps instead, for any p.
 //
-// SPEC B3
+// CLAIM B3
 func TestTheButterflysWeaknessIsOnePastAPowerOfTwo(t *testing.T) {
 	for _, p := range []int{3, 5, 9, 17, 33, 65, 129} {
 		program := newSchedule(t, sched.AllReduce, "butterfly", p, 0).Program(0)
@@ -117,7 +117,7 @@ func TestTheButterflysWeaknessIsOnePastAPowerOfTwo(t *testing.T) {
 // Four tasks: after the first exchange 0 and 1 hold "0.1", 2 and 3 hold "2.3";
 // after the second all hold the result.
 //
-// SPEC V1
+// CLAIM V1
 func TestSimpleExchangeHoldsThePartialSumsOfTheText(t *testing.T) {
 	s := newSchedule(t, sched.AllReduce, "recursive-doubling", 4, 0)
 	for steps, want := range map[int][]string{
@@ -146,7 +146,7 @@ func TestSimpleExchangeHoldsThePartialSumsOfTheText(t *testing.T) {
 // reversed, without combining. A task sends N(P−1)/P each way and combines as
 // much, in twice the messages of the simple exchange.
 //
-// SPEC V3
+// CLAIM V3
 func TestRecursiveHalvingHalvesWhatIsExchanged(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.AllReduce, "recursive-halving", 4, 0))
 	want := "0→1[2..4] 1→0[0..2] 2→3[2..4] 3→2[0..2]; " +
@@ -171,7 +171,7 @@ func TestRecursiveHalvingHalvesWhatIsExchanged(t *testing.T) {
 
 // Some stages of halving, exchange of what is left, the stages reversed.
 //
-// SPEC V4
+// CLAIM V4
 func TestTheHybridHalvesExchangesAndRestores(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.AllReduce, "halving-exchange,stages=1", 4, 0))
 	want := "0→1[1..2] 1→0[0..1] 2→3[1..2] 3→2[0..1]; " +
@@ -200,7 +200,7 @@ func TestTheHybridHalvesExchangesAndRestores(t *testing.T) {
 // cancel: what is left is the first half of the one and the second half of the
 // other.
 //
-// SPEC I3
+// CLAIM I3
 func TestAllreduceIsReduceScatterAndAllgather(t *testing.T) {
 	for d := range 7 {
 		p := 1 << d

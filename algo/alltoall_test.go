@@ -25,7 +25,7 @@ func TestAlltoallsSendTheMessagesOfTheTexts(t *testing.T) {
 // A bundle goes on until it has come to the place that it is for: in each step
 // there is one less.
 //
-// SPEC D3
+// CLAIM D3
 func TestBundlesGetFewerOnTheirWayRound(t *testing.T) {
 	for _, test := range []struct {
 		spec string
@@ -50,7 +50,7 @@ func TestBundlesGetFewerOnTheirWayRound(t *testing.T) {
 	}
 }
 
-// SPEC D3: step j pairs each rank with rank XOR j.
+// CLAIM D3: step j pairs each rank with rank XOR j.
 func TestEcubePairsRanksByTheBitsOfTheStep(t *testing.T) {
 	for _, p := range []int{1, 2, 4, 8, 32} {
 		s := newSchedule(t, sched.AllToAll, "ecube", p, 0)
@@ -79,7 +79,7 @@ func TestNothingIsPassedOnWhereAlltoallIsUneven(t *testing.T) {
 	}
 }
 
-// SPEC D4: the shorter way round, or straight.
+// CLAIM D4: the shorter way round, or straight.
 func TestShiftsGoTheShorterWayRound(t *testing.T) {
 	expectMessages(t, sched.Shift, []messageCase{
 		{"ring", 5, 0, ""},

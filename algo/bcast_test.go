@@ -28,18 +28,18 @@ type messageCase struct {
 
 func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 	expectMessages(t, sched.Bcast, []messageCase{
-		// SPEC G1: the source sends p−1 messages one after another.
+		// CLAIM G1: the source sends p−1 messages one after another.
 		{"linear", 2, 0, "0→1"},
 		{"linear", 8, 0, "0→1; 0→2; 0→3; 0→4; 0→5; 0→6; 0→7"},
 		{"linear", 5, 2, "2→0; 2→1; 2→3; 2→4"},
-		// SPEC G2: farthest first.
+		// CLAIM G2: farthest first.
 		{"binomial", 8, 0, "0→4; 0→2 4→6; 0→1 2→3 4→5 6→7"},
-		// SPEC G3: nearest first.
+		// CLAIM G3: nearest first.
 		{"binomial,order=ascending", 8, 0, "0→1; 0→2 1→3; 0→4 1→5 2→6 3→7"},
-		// SPEC G11: any source, relabelled by XOR.
+		// CLAIM G11: any source, relabelled by XOR.
 		{"binomial", 8, 3, "3→7; 3→1 7→5; 1→0 3→2 5→4 7→6"},
 		{"binomial,order=ascending", 8, 3, "3→2; 2→0 3→1; 0→4 1→5 2→6 3→7"},
-		// SPEC G13: any number of ranks, any source.
+		// CLAIM G13: any number of ranks, any source.
 		{"binomial", 1, 0, ""},
 		{"binomial", 2, 1, "1→0"},
 		{"binomial", 3, 0, "0→2; 0→1"},
@@ -51,11 +51,11 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 		{"binomial", 7, 5, "5→1; 1→3 5→6; 1→0 3→2 5→4"},
 		{"binomial,order=ascending", 7, 0, "0→1; 0→2 1→3; 0→4 1→5 2→6"},
 		{"binomial,order=ascending", 7, 5, "5→6; 5→0 6→1; 0→4 5→2 6→3"},
-		// SPEC G6: a mesh, the first phase along 0 4 8 12.
+		// CLAIM G6: a mesh, the first phase along 0 4 8 12.
 		{"mesh", 16, 0, "0→8; 0→4 8→12; 0→2 4→6 8→10 12→14; 0→1 2→3 4→5 6→7 8→9 10→11 12→13 14→15"},
 		{"mesh,dims=2x3", 6, 4, "4→1; 1→2 4→5; 1→0 4→3"},
 		{"mesh,dims=2x2x2", 8, 5, "5→1; 1→3 5→7; 1→0 3→2 5→4 7→6"},
-		// SPEC V5: two children each.
+		// CLAIM V5: two children each.
 		{"binary-tree", 7, 0, "0→1; 0→2 1→3; 1→4 2→5; 2→6"},
 		{"binary-tree", 5, 3, "3→4; 3→0 4→1; 4→2"},
 		// Places 0, 3 and 6, and then three at each.
@@ -66,7 +66,7 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 		// Half of the vector goes to the odd places, half to the even ones.
 		{"split-binary", 7, 0, "0→1; 0→2 1→3; 1→5 2→4; 2→6 3↔4; 1↔2 5↔6"},
 		{"split-binary", 2, 1, "1→0; 1→0"},
-		// SPEC I1: scatter, then allgather.
+		// CLAIM I1: scatter, then allgather.
 		{"scatter-allgather", 4, 0, "0→2; 0→1 2→3; 0↔1 2↔3; 0↔2 1↔3"},
 		{"scatter-allgather,allgather=ring", 3, 0, "0→2; 0→1; 0→1 1→2 2→0; 0→1 1→2 2→0"},
 	})
@@ -74,7 +74,7 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 
 // On 16 ranks, the pattern of the ring, the mesh and the hypercube is the same.
 //
-// SPEC G7 G9
+// CLAIM G7 G9
 func TestMeshesOfPowersOfTwoBroadcastAsTheRingDoes(t *testing.T) {
 	for root := range 16 {
 		want := messages(t, newSchedule(t, sched.Bcast, "binomial", 16, root))
@@ -89,7 +89,7 @@ func TestMeshesOfPowersOfTwoBroadcastAsTheRingDoes(t *testing.T) {
 // The procedures of the books say who sends and who receives, bit by bit, on a
 // hypercube of d dimensions.
 //
-// SPEC G10 G11 G12
+// CLAIM G10 G11 G12
 func TestBinomialOnAHypercubeFollowsTheProcedureOfTheBooks(t *testing.T) {
 	for d := range 7 {
 		p := 1 << d
@@ -131,7 +131,7 @@ func TestPiecesFollowEachOtherDownTheBinaryTree(t *testing.T) {
 // Every rank but the root receives every piece once and again: what a rank
 // sends, or receives, adds up to less than two vectors, whatever p is.
 //
-// SPEC I1
+// CLAIM I1
 func TestScatterAllgatherMovesLessThanTwoVectorsPerRank(t *testing.T) {
 	for d := 1; d < 8; d++ {
 		p := 1 << d

@@ -169,7 +169,7 @@ func TestTheBestParametersAreFoundWithoutTryingAll(t *testing.T) {
 	}
 }
 
-// SPEC I5
+// CLAIM I5
 func TestTheCheapestChangesFromWholeMessagesToPiecesAtTheCrossover(t *testing.T) {
 	among := algo.Needs{Among: []string{"binomial", "scatter-allgather"}}
 	for _, m := range networks {
@@ -199,7 +199,7 @@ func TestTheCheapestChangesFromWholeMessagesToPiecesAtTheCrossover(t *testing.T)
 	}
 }
 
-// SPEC V4
+// CLAIM V4
 func TestTheCheapestHybridHasTheBestNumberOfStages(t *testing.T) {
 	found := make(map[string]bool)
 	for _, p := range []int{2, 4, 6, 8, 64, 100, 1024, 1 << 20} {

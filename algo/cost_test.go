@@ -89,7 +89,7 @@ var inexact = map[string]struct{ least, most float64 }{
 // On an idle network without distances, what the catalogue says is what the
 // schedule takes: for every algorithm, number of ranks and root.
 //
-// SPEC G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
+// CLAIM G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
 func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 	everySchedule(t, sizes[1:], func(t *testing.T, s *sched.Schedule) {
 		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, s.Root, algo.VariantBytes, float64(s.Blocks))
@@ -117,7 +117,7 @@ func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 
 // The books' formulas, where p is a power of two.
 //
-// SPEC G1 G14 S3 I1 I2 I3 V1 V3 D1 D3
+// CLAIM G1 G14 S3 I1 I2 I3 V1 V3 D1 D3
 func TestTheCatalogueAgreesWithTheBooks(t *testing.T) {
 	const n = 1 << 20
 	for d := 1; d <= 20; d++ {

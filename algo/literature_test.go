@@ -38,7 +38,7 @@ func TestTheCatalogueAgreesWithTheLiterature(t *testing.T) {
 			{sched.AllReduce, "linear", cost(2*(p-1), 2*(p-1)*n, (p-1)*n)},
 			{sched.AllReduce, "direct", cost(p-1, (p-1)*n, (p-1)*n)},
 			{sched.AllReduce, "hierarchical,group=1", cost(recursiveDoubling(ranks, n))},
-			// SPEC D2
+			// CLAIM D2
 			{sched.Scan, "recursive-doubling", cost(lg, lg*n, lg*n)},
 			{sched.Scan, "linear", cost(p-1, (p-1)*n, (p-1)*n)},
 			{sched.ExScan, "recursive-doubling", cost(lg, lg*n, (2*(lg-1)-math.Floor(1.5*math.Exp2(lg-1)/p))*n)},

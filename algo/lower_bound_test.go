@@ -38,7 +38,7 @@ func weigh(t *testing.T, s *sched.Schedule) model.Cost {
 	}
 }
 
-// SPEC D5 S4
+// CLAIM D5 S4
 func TestNoScheduleBeatsALowerBound(t *testing.T) {
 	everySchedule(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 16, 17, 33, 64}, func(t *testing.T, s *sched.Schedule) {
 		if s.Collective == sched.Shift && s.Root == 0 {
@@ -55,7 +55,7 @@ func TestNoScheduleBeatsALowerBound(t *testing.T) {
 // Each term is reached by some algorithm, if p is a power of two: so none of the
 // bounds is too low.
 //
-// SPEC D5
+// CLAIM D5
 func TestEveryLowerBoundIsReached(t *testing.T) {
 	terms := map[string]func(model.Cost) float64{
 		"start-ups": func(c model.Cost) float64 { return c.Startups },

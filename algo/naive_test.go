@@ -304,7 +304,7 @@ var orders = map[string]func(n int) int{
 // The exchanges among them show that it does not matter which side comes first,
 // with no message buffered.
 //
-// SPEC B4
+// CLAIM B4
 func TestTheNaiveCheckerFindsNothingWhateverIsDeliveredFirst(t *testing.T) {
 	everySchedule(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17}, func(t *testing.T, s *sched.Schedule) {
 		for name, pick := range orders {

@@ -13,17 +13,17 @@ import (
 func TestReductionsSendTheMessagesOfTheTexts(t *testing.T) {
 	expectMessages(t, sched.Reduce, []messageCase{
 		{"linear", 5, 2, "1→2; 0→2; 3→2; 4→2"},
-		// SPEC G4: the broadcast reversed.
+		// CLAIM G4: the broadcast reversed.
 		{"binomial", 8, 0, "1→0 3→2 5→4 7→6; 2→0 6→4; 4→0"},
-		// SPEC G12 G13: any root, any number of ranks.
+		// CLAIM G12 G13: any root, any number of ranks.
 		{"binomial", 8, 3, "0→1 2→3 4→5 6→7; 1→3 5→7; 7→3"},
 		{"binomial", 1, 0, ""},
 		{"binomial", 7, 0, "1→0 3→2 5→4; 2→0 6→4; 4→0"},
-		// SPEC G6: the mesh reversed.
+		// CLAIM G6: the mesh reversed.
 		{"mesh", 16, 0, "1→0 3→2 5→4 7→6 9→8 11→10 13→12 15→14; 2→0 6→4 10→8 14→12; 4→0 12→8; 8→0"},
-		// SPEC T1: the front half receives from the back half.
+		// CLAIM T1: the front half receives from the back half.
 		{"tree", 8, 0, "4→0 5→1 6→2 7→3; 2→0 3→1; 1→0"},
-		// SPEC T2: the one in the middle sits the step out.
+		// CLAIM T2: the one in the middle sits the step out.
 		{"tree", 7, 0, "4→0 5→1 6→2; 2→0 3→1; 1→0"},
 		{"tree", 5, 0, "3→0 4→1; 2→0; 1→0"},
 		{"tree", 5, 3, "1→3 2→4; 0→3; 4→3"},
@@ -35,14 +35,14 @@ func TestReductionsSendTheMessagesOfTheTexts(t *testing.T) {
 		{"binary-tree", 7, 0, "4→1 6→2; 3→1 5→2; 2→0; 1→0"},
 		{"in-order-binary", 7, 3, "2→1 6→5; 0→1 4→5; 5→3; 1→3"},
 		{"in-order-binary", 7, 0, "3→2 5→6; 1→2 6→4; 2→4; 4→0"},
-		// SPEC I2: reduce-scatter, then gather.
+		// CLAIM I2: reduce-scatter, then gather.
 		{"reduce-scatter-gather", 4, 0, "0↔1 2↔3; 0↔2 1↔3; 2→0 3→1; 1→0"},
 		{"reduce-scatter-gather", 4, 3, "0↔1 2↔3; 0↔2 1↔3; 0→2 1→3; 2→3"},
 		{"reduce-scatter-gather", 5, 1, "0→1 3↔4; 1↔2; 1↔3 2↔4; 3→1 4→2; 2→1"},
 	})
 }
 
-// SPEC G4 G6
+// CLAIM G4 G6
 func TestReductionIsTheBroadcastReversed(t *testing.T) {
 	for _, spec := range []string{"binomial", "mesh"} {
 		for _, p := range []int{2, 4, 8, 16, 64} {
@@ -60,7 +60,7 @@ func TestReductionIsTheBroadcastReversed(t *testing.T) {
 // Each rank contributes its number. The tree leaves the sum on the root, the
 // butterfly on every rank.
 //
-// SPEC T1 T2 B1 B2
+// CLAIM T1 T2 B1 B2
 func TestTheGlobalSumIsThatOfTheTexts(t *testing.T) {
 	for p, want := range map[int]int{1: 0, 2: 1, 3: 3, 5: 10, 7: 21, 8: 28, 16: 120, 20: 190, 32: 496, 35: 595} {
 		for _, test := range []struct {
@@ -93,7 +93,7 @@ func TestTheGlobalSumIsThatOfTheTexts(t *testing.T) {
 // The front half of the active ranks receives, the back half sends, and an odd
 // one in the middle waits: that is all of the tree.
 //
-// SPEC T2
+// CLAIM T2
 func TestTheTreeFollowsTheRuleOfHalves(t *testing.T) {
 	for _, p := range sizes {
 		var want []string
@@ -116,7 +116,7 @@ func TestTheTreeFollowsTheRuleOfHalves(t *testing.T) {
 // The whole vector meets its halves, quarters, …, nearest partner first, and
 // the pieces come home along the same partners.
 //
-// SPEC I2 V3
+// CLAIM I2 V3
 func TestReduceScatterGatherHalvesTheVectorAndGathersIt(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.Reduce, "reduce-scatter-gather", 4, 0))
 	want := "0→1[2..4] 1→0[0..2] 2→3[2..4] 3→2[0..2]; " +

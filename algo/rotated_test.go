@@ -12,7 +12,7 @@ import (
 // In every step each link of the hypercube carries at most one message in each
 // direction, and there are as many steps as dimensions.
 //
-// SPEC I6 I7
+// CLAIM I6 I7
 func TestRotatedUsesEachLinkAtMostOnceInAStep(t *testing.T) {
 	for _, a := range algo.Catalog() {
 		if a.Name != "rotated" {
@@ -56,7 +56,7 @@ func countSteps(steps []moment) (n int) {
 // Piece j begins with dimension j. Where each rank has a part, a last step
 // without messages copies the pieces to their places.
 //
-// SPEC I7
+// CLAIM I7
 func TestRotatedPiecesBeginWithDifferentDimensions(t *testing.T) {
 	for _, test := range []struct {
 		c    sched.Collective
@@ -79,7 +79,7 @@ func TestRotatedPiecesBeginWithDifferentDimensions(t *testing.T) {
 // What one port moves along lg p dimensions one after another goes along all of
 // them at once, in as many steps.
 //
-// SPEC I7
+// CLAIM I7
 func TestRotatedMovesLgPTimesFasterThanOnePort(t *testing.T) {
 	onePort := map[sched.Collective]string{
 		sched.Bcast: "binomial", sched.Reduce: "binomial", sched.Scatter: "binomial", sched.Gather: "binomial",

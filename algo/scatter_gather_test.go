@@ -12,14 +12,14 @@ func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 		{"direct", 4, 1, "1→0 1→2 1→3"},
 		{"binomial", 8, 0, "0→4; 0→2 4→6; 0→1 2→3 4→5 6→7"},
 		{"binomial", 1, 0, ""},
-		// SPEC S3: the pattern of the hypercube on a mesh.
+		// CLAIM S3: the pattern of the hypercube on a mesh.
 		{"mesh", 16, 0, "0→8; 0→4 8→12; 0→2 4→6 8→10 12→14; 0→1 2→3 4→5 6→7 8→9 10→11 12→13 14→15"},
 		{"mesh,dims=2x3", 6, 4, "4→1; 1→2 4→5; 1→0 4→3"},
 	})
 	expectMessages(t, sched.Gather, []messageCase{
 		{"linear", 4, 1, "0→1; 2→1; 3→1"},
 		{"direct", 4, 1, "0→1 2→1 3→1"},
-		// SPEC S2: every odd rank to the even one below, then multiples of 4.
+		// CLAIM S2: every odd rank to the even one below, then multiples of 4.
 		{"binomial", 8, 0, "1→0 3→2 5→4 7→6; 2→0 6→4; 4→0"},
 		{"binomial", 1, 0, ""},
 		{"mesh,dims=2x3", 6, 4, "0→1 3→4; 2→1 5→4; 1→4"},
@@ -52,7 +52,7 @@ func TestScattersAndGathersSendTheMessagesOfTheTexts(t *testing.T) {
 
 // Nothing is duplicated: a rank hands on the half that is meant for the others.
 //
-// SPEC S1
+// CLAIM S1
 func TestScatterHandsOnHalves(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.Scatter, "binomial", 8, 0))
 	want := "0→4[4..8]; 0→2[2..4] 4→6[6..8]; 0→1[1..2] 2→3[3..4] 4→5[5..6] 6→7[7..8]"
@@ -61,7 +61,7 @@ func TestScatterHandsOnHalves(t *testing.T) {
 	}
 }
 
-// SPEC S2
+// CLAIM S2
 func TestGatherConcatenates(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.Gather, "binomial", 8, 0))
 	want := "1→0[1..2] 3→2[3..4] 5→4[5..6] 7→6[7..8]; 2→0[2..4] 6→4[6..8]; 4→0[4..8]"

@@ -20,42 +20,42 @@ func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
 		p          int
 		want       string // a line per state; ranks apart by blanks, - for nothing
 	}{
-		{"SPEC S1: what is meant for the other subcube is handed on", sched.Scatter, "binomial", 8, `
+		{"CLAIM S1: what is meant for the other subcube is handed on", sched.Scatter, "binomial", 8, `
 			(0–7) - - - - - - -
 			(0–3) - - - (4–7) - - -
 			(0,1) - (2,3) - (4,5) - (6,7) -
 			(0) (1) (2) (3) (4) (5) (6) (7)`},
-		{"SPEC S2: gather is scatter reversed", sched.Gather, "binomial", 8, `
+		{"CLAIM S2: gather is scatter reversed", sched.Gather, "binomial", 8, `
 			(0) (1) (2) (3) (4) (5) (6) (7)
 			(0,1) - (2,3) - (4,5) - (6,7) -
 			(0–3) - - - (4–7) - - -
 			(0–7) - - - - - - -`},
-		{"SPEC V1: after step 1 tasks hold 0.1 or 2.3, after step 2 the result", sched.AllReduce, "recursive-doubling", 4, `
+		{"CLAIM V1: after step 1 tasks hold 0.1 or 2.3, after step 2 the result", sched.AllReduce, "recursive-doubling", 4, `
 			0 1 2 3
 			0.1 0.1 2.3 2.3
 			R R R R`},
-		{"SPEC V3: halves, then quarters; then the same steps reversed", sched.AllReduce, "recursive-halving", 4, `
+		{"CLAIM V3: halves, then quarters; then the same steps reversed", sched.AllReduce, "recursive-halving", 4, `
 			0/0/0/0 1/1/1/1 2/2/2/2 3/3/3/3
 			0.1/0.1// //0.1/0.1 2.3/2.3// //2.3/2.3
 			R/// //R/ /R// ///R
 			R/R// //R/R R/R// //R/R
 			R/R/R/R R/R/R/R R/R/R/R R/R/R/R`},
-		{"SPEC T1: the front half receives from the back half", sched.Reduce, "tree", 8, `
+		{"CLAIM T1: the front half receives from the back half", sched.Reduce, "tree", 8, `
 			0 1 2 3 4 5 6 7
 			0.4 1.5 2.6 3.7 - - - -
 			0.2.4.6 1.3.5.7 - - - - - -
 			R - - - - - - -`},
-		{"SPEC T2: of an odd number the middle one sits out", sched.Reduce, "tree", 7, `
+		{"CLAIM T2: of an odd number the middle one sits out", sched.Reduce, "tree", 7, `
 			0 1 2 3 4 5 6
 			0.4 1.5 2.6 3 - - -
 			0.2.4.6 1.3.5 - - - - -
 			R - - - - - -`},
-		{"SPEC B1: groups of two, four and eight", sched.AllReduce, "butterfly", 8, `
+		{"CLAIM B1: groups of two, four and eight", sched.AllReduce, "butterfly", 8, `
 			0 1 2 3 4 5 6 7
 			0.1 0.1 2.3 2.3 4.5 4.5 6.7 6.7
 			0–3 0–3 0–3 0–3 4–7 4–7 4–7 4–7
 			R R R R R R R R`},
-		{"SPEC B3: at one more than a power of two the first rank tells all others", sched.AllReduce, "butterfly", 5, `
+		{"CLAIM B3: at one more than a power of two the first rank tells all others", sched.AllReduce, "butterfly", 5, `
 			0 1 2 3 4
 			0.1 0.1 2.3 2.3 4
 			0–3 0–3 0–3 0–3 4
@@ -176,7 +176,7 @@ func TestBlocksShowEveryMessageAndAllThatRanksHold(t *testing.T) {
 	}
 }
 
-// SPEC G5
+// CLAIM G5
 func TestPartsHaveAPictureEachWithTheirRanks(t *testing.T) {
 	var b bytes.Buffer
 	if err := Blocks(&b, matvec(t, 4)); err != nil {

@@ -140,7 +140,7 @@ func TestNeitherWordsNorNodesOverlapInTheFiguresOfTheTexts(t *testing.T) {
 	}
 }
 
-// SPEC G3
+// CLAIM G3
 func TestTheLinksThatNearestFirstCongestsAreRedAndNamed(t *testing.T) {
 	nearest := play{"", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps, false}.scene(t)
 	picture := pictured(t, nearest, steps)
@@ -214,7 +214,7 @@ func TestProcessorsWithoutARankAreEmpty(t *testing.T) {
 	}
 }
 
-// SPEC S1
+// CLAIM S1
 func TestBesideTheNodesStandsWhatTheyHold(t *testing.T) {
 	o := NetworkOptions{Blocks: true}
 	picture := pictured(t, play{"", sched.Scatter, "binomial", 8, 0, "hypercube", nil, o, false}.scene(t), o)
@@ -230,7 +230,7 @@ func TestBesideTheNodesStandsWhatTheyHold(t *testing.T) {
 	}
 }
 
-// SPEC V3
+// CLAIM V3
 func TestBesideTheNodesBlocksThatHoldTheSameStandTogether(t *testing.T) {
 	o := NetworkOptions{Blocks: true}
 	picture := pictured(t, play{"", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, o, false}.scene(t), o)

@@ -209,7 +209,7 @@ func leavesKeys(b *tab) {
 }
 
 // showsCongestion looks at step 2, in which both messages want to cross the
-// link from 1 to 2. SPEC G3
+// link from 1 to 2. CLAIM G3
 func showsCongestion(b *tab) {
 	b.press(kb.ArrowRight)
 	const red = "rgb(200, 16, 46)"

@@ -35,7 +35,7 @@ func played(t *testing.T, c sched.Collective, spec, network string, p, words int
 	return draw.Scene{Title: "A page of " + spec, Parts: parts, Result: r}
 }
 
-// nearestFirst congests the middle of a linear array. SPEC G3
+// nearestFirst congests the middle of a linear array. CLAIM G3
 func nearestFirst(t *testing.T) draw.Scene {
 	return played(t, sched.Bcast, "binomial,order=ascending", "linear", 8, 64, model.Default())
 }
@@ -159,7 +159,7 @@ func TestAPageSaysWhatRanksHold(t *testing.T) {
 	}{
 		{sched.Bcast, "binomial", [][]string{{"M", "", "", ""}, {"M", "", "M", ""}, {"M", "M", "M", "M"}}},
 		{sched.Scatter, "binomial", [][]string{{"(0–3)", "", "", ""}, {"(0,1)", "", "(2,3)", ""}, {"(0)", "(1)", "(2)", "(3)"}}},
-		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0.1", "0.1", "2.3", "2.3"}, {"R", "R", "R", "R"}}}, // SPEC V1
+		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0.1", "0.1", "2.3", "2.3"}, {"R", "R", "R", "R"}}}, // CLAIM V1
 	} {
 		f := film(t, page(t, played(t, c.collective, c.spec, "hypercube", 4, 8, model.Default())))
 		if !slices.EqualFunc(f.Holds, c.want, slices.Equal) {

@@ -31,7 +31,7 @@ var runs = map[string][]run{
 	"globalsum/byhand": append(sums("tree", "butterfly"), messages...),
 	"matvec": {
 		{16, "", []string{
-			"rank 9 gets x[1] from rank 1, multiplies it by A[2,1], and takes part with 8, 10, 11 in the reduction that leaves y[2] on rank 8", // SPEC G5
+			"rank 9 gets x[1] from rank 1, multiplies it by A[2,1], and takes part with 8, 10, 11 in the reduction that leaves y[2] on rank 8", // CLAIM G5
 			"y = [130 230 330 430]",
 		}},
 		{9, "-tell 2", []string{
@@ -77,7 +77,7 @@ var trained = []string{"after 1000 steps: loss 0.1274, right about 117 of 120 fl
 
 // sums returns the runs of globalsum.
 //
-// SPEC T1 T2 B1 B2
+// CLAIM T1 T2 B1 B2
 func sums(tree, butterfly string) (all []run) {
 	for _, ranks := range []int{7, 2, 5, 8, 16, 20, 32, 35} {
 		sum := ranks * (ranks - 1) / 2
@@ -90,7 +90,7 @@ func sums(tree, butterfly string) (all []run) {
 	return all
 }
 
-// messages are the runs of byhand that show the messages of SPEC T2 and B2.
+// messages are the runs of byhand that show the messages of CLAIM T2 and B2.
 var messages = []run{
 	{7, "-messages", append(sums("tree", "butterfly")[0].want,
 		"tree, step 1: 4→0", "tree, step 1: 5→1", "tree, step 1: 6→2",

@@ -11,7 +11,7 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// SPEC G1 G2 G6 G8 G14
+// CLAIM G1 G2 G6 G8 G14
 func TestABroadcastOrReductionTakesLogPMessagesOneAfterAnother(t *testing.T) {
 	const everywhere = "linear ring mesh torus hypercube tree"
 	oneByOne := func(p, m float64) model.Cost { return moved(p-1, m) }
@@ -26,7 +26,7 @@ func TestABroadcastOrReductionTakesLogPMessagesOneAfterAnother(t *testing.T) {
 	})
 }
 
-// SPEC G1
+// CLAIM G1
 func TestOneAfterAnotherTheSourceIsTheBottleneck(t *testing.T) {
 	for _, p := range []int{2, 5, 8, 64} {
 		r := play(t, "linear", schedule(t, sched.Bcast, "linear", p, 0), 7, record)
@@ -39,7 +39,7 @@ func TestOneAfterAnotherTheSourceIsTheBottleneck(t *testing.T) {
 	}
 }
 
-// SPEC G2 G4 G9 G10
+// CLAIM G2 G4 G9 G10
 func TestTheSameMessagesSuitTheArrayTheMeshTheCubeAndTheTree(t *testing.T) {
 	const want = "0→4; 0→2 4→6; 0→1 2→3 4→5 6→7"
 	for _, on := range []string{"linear", "ring", "mesh", "mesh:2x2x2", "hypercube", "tree"} {
@@ -68,7 +68,7 @@ func TestTheSameMessagesSuitTheArrayTheMeshTheCubeAndTheTree(t *testing.T) {
 // as the array does, for the link of its root; a mesh of √p×√p is two arrays of
 // √p, one after the other.
 //
-// SPEC G3
+// CLAIM G3
 func TestNearestFirstCongestsTheMiddleLinks(t *testing.T) {
 	const ascending = "binomial,order=ascending"
 	r := play(t, "linear", schedule(t, sched.Bcast, ascending, 8, 0), 1, record)
@@ -102,7 +102,7 @@ func TestNearestFirstCongestsTheMiddleLinks(t *testing.T) {
 	}
 }
 
-// SPEC G4
+// CLAIM G4
 func TestAReductionIsTheBroadcastWithAllArrowsTurnedRound(t *testing.T) {
 	for _, p := range []int{1, 2, 8, 32} {
 		for root := range p {
@@ -118,7 +118,7 @@ func TestAReductionIsTheBroadcastWithAllArrowsTurnedRound(t *testing.T) {
 // A line of d ranks takes ⌈log d⌉ steps, so a mesh takes the sum of these, one
 // dimension after the other, whatever its sizes are and wherever the root is.
 //
-// SPEC G6
+// CLAIM G6
 func TestAMeshBroadcastsAlongOneDimensionAfterAnother(t *testing.T) {
 	r := play(t, "mesh:4x4", schedule(t, sched.Bcast, "mesh,dims=4x4", 16, 0), 1, record)
 	if got, want := said(r), "0→8; 0→4 8→12; 0→2 4→6 8→10 12→14; 0→1 2→3 4→5 6→7 8→9 10→11 12→13 14→15"; got != want {
@@ -212,7 +212,7 @@ func acrossDimensions(order []int) *sched.Schedule {
 // congestion: if a dimension comes before a higher one, there are two ranks
 // closer to each other than the next messages go.
 //
-// SPEC G7
+// CLAIM G7
 func TestAHypercubeMindsNoOrderOfDimensionsAndAnArrayAllButOne(t *testing.T) {
 	var orders [][]int
 	permute([]int{0, 1, 2}, func(order []int) { orders = append(orders, slices.Clone(order)) })
@@ -263,7 +263,7 @@ func permute(list []int, f func([]int)) {
 // switch less. The formula leaves hops out; with them, all steps take
 // log p (ts + tw m) + log p (log p + 1) th.
 //
-// SPEC G8
+// CLAIM G8
 func TestNoLinkOfATreeCarriesTwoMessagesThoughPathsDiffer(t *testing.T) {
 	for d := 1; d <= 10; d++ {
 		p := 1 << d
@@ -284,7 +284,7 @@ func TestNoLinkOfATreeCarriesTwoMessagesThoughPathsDiffer(t *testing.T) {
 
 // XOR with the source makes any node the source, on a hypercube.
 //
-// SPEC G11 G12
+// CLAIM G11 G12
 func TestAnySourceIsNodeZeroWithOtherLabels(t *testing.T) {
 	r := play(t, "hypercube", schedule(t, sched.Bcast, "binomial", 8, 3), 1, record)
 	if got, want := said(r), "3→7; 3→1 7→5; 1→0 3→2 5→4 7→6"; got != want {
@@ -309,7 +309,7 @@ func TestAnySourceIsNodeZeroWithOtherLabels(t *testing.T) {
 
 // The log of the formula becomes ⌈log p⌉, and no link is congested all the same.
 //
-// SPEC G13
+// CLAIM G13
 func TestAnyNumberOfRanksAndAnyRootTakeTheLogRoundedUp(t *testing.T) {
 	for p := range 1001 {
 		if p == 0 || p > 33 && p != 100 && p != 1000 {
@@ -336,7 +336,7 @@ func TestAnyNumberOfRanksAndAnyRootTakeTheLogRoundedUp(t *testing.T) {
 // Messages of log p steps go over p − 1 links on an array, one after another, and
 // over log p on a hypercube. The formulas count none.
 //
-// SPEC G14
+// CLAIM G14
 func TestHopsAddTheLengthOfTheWay(t *testing.T) {
 	for d := range 11 {
 		p := 1 << d

@@ -14,7 +14,7 @@ import (
 // On a mesh, √p − 1 messages of m words go round the rows and as many of √p m
 // words round the columns.
 //
-// SPEC D1
+// CLAIM D1
 func TestAllToAllBroadcastMovesTheLeastOnRingMeshAndCube(t *testing.T) {
 	ring := func(p, m float64) model.Cost { return moved(p-1, m) }
 	mesh := func(p, m float64) model.Cost { return model.Cost{Startups: linesOf(p) - 2, Words: m * (p - 1)} }
@@ -39,7 +39,7 @@ func linesOf(p float64) float64 {
 	return float64(rows + columns)
 }
 
-// SPEC D1 D3
+// CLAIM D1 D3
 func TestOtherNumbersOfRanksGoRoundRingsAndToriToo(t *testing.T) {
 	for _, sides := range [][2]int{{1, 3}, {3, 5}, {2, 7}, {5, 5}, {7, 11}} {
 		p, lines := float64(sides[0]*sides[1]), float64(sides[0]+sides[1])
@@ -66,7 +66,7 @@ func TestOtherNumbersOfRanksGoRoundRingsAndToriToo(t *testing.T) {
 	}
 }
 
-// SPEC D2
+// CLAIM D2
 func TestPrefixSumsTakeLogPMessagesOnAHypercube(t *testing.T) {
 	scan := func(p, m float64) model.Cost { return combined(lg(p), m) }
 	hold(t, []claim{{sched.Scan, "recursive-doubling", "hypercube", false, scan}})
@@ -76,7 +76,7 @@ func TestPrefixSumsTakeLogPMessagesOnAHypercube(t *testing.T) {
 	}
 }
 
-// SPEC D3
+// CLAIM D3
 func TestPersonalizedExchangeOnRingMeshAndCube(t *testing.T) {
 	hold(t, []claim{
 		{sched.AllToAll, "ring", "ring", false, func(p, m float64) model.Cost { return moved(p-1, m*p/2) }},
@@ -86,7 +86,7 @@ func TestPersonalizedExchangeOnRingMeshAndCube(t *testing.T) {
 	})
 }
 
-// SPEC D4
+// CLAIM D4
 func TestAShiftTakesTheShorterWayRoundARingAndOneMessageOnACube(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 5, 8, 16, 33, 64, 1024} {
 		for q := range p {
@@ -112,7 +112,7 @@ func TestAShiftTakesTheShorterWayRoundARingAndOneMessageOnACube(t *testing.T) {
 // these columns go their step with the others, or against them if that is
 // shorter, so no more than half a side is left each way.
 //
-// SPEC D4
+// CLAIM D4
 func TestAShiftOnAMeshTakesAtMostASideAndOneMessage(t *testing.T) {
 	for _, side := range []int{2, 3, 4, 5, 8, 16, 32} {
 		if side*side > largest() {
@@ -162,7 +162,7 @@ func longestShift(t *testing.T, sides ...int) (most int) {
 // Each of the bounds is the text's; algo's tests prove that no schedule beats
 // them and that each is reached.
 //
-// SPEC D5 S4
+// CLAIM D5 S4
 func TestTheLowerBoundsAreThoseOfTheTexts(t *testing.T) {
 	const n = 720720
 	for _, ranks := range []int{2, 3, 5, 8, 12, 1001} {

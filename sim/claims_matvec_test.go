@@ -14,7 +14,7 @@ import (
 // many, and each that comes is added: ⌈log n⌉ (2 (ts + tw) + top). No two
 // messages meet.
 //
-// SPEC G5
+// CLAIM G5
 func TestTheProductOfMatrixAndVectorTakesOneBroadcastAndOneReduction(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 8, 16, 32} {
 		var parts []sim.Part

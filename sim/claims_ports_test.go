@@ -15,7 +15,7 @@ func allPorts(c *sim.Config) { c.AllPort = true }
 // own, needs p − 1 times as long for them with one port as with all. With one
 // port it sends and receives at once.
 //
-// SPEC I6
+// CLAIM I6
 func TestOnePortTakesTurnsAndAllPortsDoNot(t *testing.T) {
 	for _, p := range []int{2, 3, 5, 8, 17} {
 		s := schedule(t, sched.AllGather, "direct", p, 0)
@@ -56,7 +56,7 @@ func personal(p, m float64) model.Cost {
 // The words' term is log p times smaller than with one port, and no link has two
 // messages in a step.
 //
-// SPEC I7
+// CLAIM I7
 func TestAllPortsOfAHypercubeMoveWordsLogPTimesFaster(t *testing.T) {
 	words := model.Model{Tw: 1}
 	for _, r := range rotations {
@@ -85,7 +85,7 @@ func TestAllPortsOfAHypercubeMoveWordsLogPTimesFaster(t *testing.T) {
 // the log p links busy: the words take log p / b times as long, as with b ports,
 // until with b = 1 nothing is gained.
 //
-// SPEC I8
+// CLAIM I8
 func TestAllPortsGainNoMoreThanTheMemoryMoves(t *testing.T) {
 	for _, r := range rotations {
 		for p := 2; p <= min(r.largest, 128, largest()); p *= 2 {

@@ -14,7 +14,7 @@ import (
 // messages has only the blocks of those behind it, p/2^k. The gather is all that
 // reversed.
 //
-// SPEC S1 S2
+// CLAIM S1 S2
 func TestScatterAndGatherKeepTheBroadcastsPatternAndHalveTheWords(t *testing.T) {
 	const m = 7
 	for d := 1; d <= 10; d++ {
@@ -38,7 +38,7 @@ func TestScatterAndGatherKeepTheBroadcastsPatternAndHalveTheWords(t *testing.T) 
 	}
 }
 
-// SPEC S3
+// CLAIM S3
 func TestScatterAndGatherCostTheSameOnArrayMeshAndCube(t *testing.T) {
 	cost := func(p, m float64) model.Cost { return model.Cost{Startups: lg(p), Words: m * (p - 1)} }
 	const everywhere = "linear ring mesh torus hypercube tree"
@@ -52,7 +52,7 @@ func TestScatterAndGatherCostTheSameOnArrayMeshAndCube(t *testing.T) {
 
 // For other numbers of ranks, the log is rounded up, and the words are the same.
 //
-// SPEC S3 S4
+// CLAIM S3 S4
 func TestAScatterNeedsNoMoreWordsThanItsSourceMustSend(t *testing.T) {
 	const m = 5
 	for _, p := range []int{2, 3, 5, 7, 8, 12, 33, 100, 1000} {

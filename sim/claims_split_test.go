@@ -14,7 +14,7 @@ import (
 // 2 (log p ts + (p − 1) tw m/p), and so do their duals. Of the combining each
 // rank has its share.
 //
-// SPEC I1 I2 I3
+// CLAIM I1 I2 I3
 func TestSplittingTheMessageDoublesStartUpsAndMovesTwoVectors(t *testing.T) {
 	cost := func(combines float64) func(p, m float64) model.Cost {
 		return func(p, m float64) model.Cost {
@@ -33,7 +33,7 @@ func TestSplittingTheMessageDoublesStartUpsAndMovesTwoVectors(t *testing.T) {
 // scatter again. Without these two in the middle an allreduce takes half as
 // long, but for the combining.
 //
-// SPEC I3
+// CLAIM I3
 func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
 	for p := 2; p <= largest(); p *= 2 {
 		m := 3 * p
@@ -50,7 +50,7 @@ func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
 // On an array and on a mesh the pieces go round lines, from neighbour to
 // neighbour: more start-ups than on a hypercube, and as few words.
 //
-// SPEC I4
+// CLAIM I4
 func TestArrayAndMeshGainFromSplittingToo(t *testing.T) {
 	for p := 4; p <= largest(); p *= 2 {
 		rows, columns := sides(p)
@@ -114,7 +114,7 @@ func around(m float64, p int) (all []int) {
 // Both take the same time at m* = ts log p / (tw (log p − 2(p−1)/p)). For two
 // ranks there is no such m: splitting never gains.
 //
-// SPEC I5
+// CLAIM I5
 func TestBelowTheCrossoverWholeMessagesWinAndAboveItPieces(t *testing.T) {
 	for _, price := range []model.Model{{Ts: 10, Tw: 1}, {Ts: 150, Tw: 0.3}, {Ts: 2, Tw: 0.0008}, {Ts: 1000, Tw: 7}, {Ts: 34, Tw: 2}} {
 		for p := 2; p <= largest(); p *= 2 {

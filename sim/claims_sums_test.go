@@ -8,7 +8,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// SPEC T1 T2
+// CLAIM T1 T2
 func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 	hold(t, []claim{{sched.Reduce, "tree", "hypercube full", false, func(p, m float64) model.Cost { return combined(lg(p), m) }}})
 	for p := 1; p <= 40; p++ {
@@ -33,7 +33,7 @@ func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 // next half as many: together they take longer than their formula says, though
 // later steps begin on links that are free again.
 //
-// SPEC T1
+// CLAIM T1
 func TestATreeSumCongestsAnArray(t *testing.T) {
 	for p := 4; p <= largest(); p *= 2 {
 		r := play(t, "linear", schedule(t, sched.Reduce, "tree", p, 0), 7)
@@ -43,12 +43,12 @@ func TestATreeSumCongestsAnArray(t *testing.T) {
 	}
 }
 
-// SPEC B1
+// CLAIM B1
 func TestAButterflyTakesAnExchangePerDimension(t *testing.T) {
 	hold(t, []claim{{sched.AllReduce, "butterfly", "hypercube full", false, func(p, m float64) model.Cost { return combined(lg(p), m) }}})
 }
 
-// SPEC B2
+// CLAIM B2
 func TestAButterflyServesThoseWithoutAPartnerAfterwards(t *testing.T) {
 	for p, want := range map[int]string{
 		5: "0→1 1→0 2→3 3→2; 0→2 1→3 2→0 3→1; 0→4 4→0; 0→1 0→2 0→3",
@@ -65,7 +65,7 @@ func TestAButterflyServesThoseWithoutAPartnerAfterwards(t *testing.T) {
 // With one rank more than 2^k, rank 0 has k + 1 exchanges and then p − 2 messages
 // to send, one after another. A fold needs two messages more than ⌊log p⌋.
 //
-// SPEC B3
+// CLAIM B3
 func TestOneRankTooManyMakesTheButterflySlow(t *testing.T) {
 	for k := 1; k <= 10; k++ {
 		p := 1<<k + 1
@@ -94,7 +94,7 @@ func TestOneRankTooManyMakesTheButterflySlow(t *testing.T) {
 // to it. Here one rank, each in its turn, comes late, since it has something to
 // combine first.
 //
-// SPEC B4
+// CLAIM B4
 func TestExchangesEndWhicheverSideComesFirst(t *testing.T) {
 	first := sched.Step{Copies: []sched.Copy{{Src: sched.In, Blocks: sched.Range{Hi: 1}, Dst: sched.Out, How: sched.Left}}}
 	for _, p := range []int{2, 5, 7, 8, 16} {

@@ -16,7 +16,7 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// The claims of the textbooks, simulated. The comment SPEC above a test names
+// The claims of the textbooks, simulated. The comment CLAIM above a test names
 // those that it proves; docs/claims.md lists them all. Wherever a test has a
 // formula it is the text's, worked out by hand, and not the catalogue's.
 

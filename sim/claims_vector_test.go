@@ -13,7 +13,7 @@ import (
 // Of N values, all are exchanged log P times, or half of them, then a quarter,
 // and so on, and back.
 //
-// SPEC V1 V3
+// CLAIM V1 V3
 func TestSimpleExchangeMovesAllAndRecursiveHalvingLess(t *testing.T) {
 	hold(t, []claim{
 		{sched.AllReduce, "recursive-doubling", "hypercube full", false, func(p, n float64) model.Cost { return combined(lg(p), n) }},
@@ -30,7 +30,7 @@ func TestSimpleExchangeMovesAllAndRecursiveHalvingLess(t *testing.T) {
 	}
 }
 
-// SPEC V2
+// CLAIM V2
 func TestTheExchangeOfEmptyTokensIsABarrierOfLogPStartUps(t *testing.T) {
 	hold(t, []claim{{sched.Barrier, "butterfly", "hypercube full", false, func(p, _ float64) model.Cost { return moved(lg(p), 0) }}})
 }
@@ -55,7 +55,7 @@ func bestStages(d int, n float64, m model.Model) (k int) {
 	return k
 }
 
-// SPEC V4
+// CLAIM V4
 func TestTheBestNumberOfHalvingStagesIsFound(t *testing.T) {
 	found := make(map[int]bool)
 	for d := 1; d <= 10; d++ {
@@ -89,7 +89,7 @@ func TestTheBestNumberOfHalvingStagesIsFound(t *testing.T) {
 // With other P than powers of two, some tasks hand their vector to a neighbour
 // before, and get the result after.
 //
-// SPEC V3 V4
+// CLAIM V3 V4
 func TestFoldingCostsAMessageBeforeAndOneAfter(t *testing.T) {
 	for _, p := range []int{3, 5, 6, 7, 12, 33, 100} {
 		d := floorLog(p)
@@ -105,7 +105,7 @@ func TestFoldingCostsAMessageBeforeAndOneAfter(t *testing.T) {
 // takes 2 (d − 1)(ts + tw N), and of its ranks only P − 1 in 2 (d − 1) steps
 // ever send. Pieces over the hypercube take less time as soon as N is not short.
 //
-// SPEC V5
+// CLAIM V5
 func TestTheBinaryTreeIsMostlyIdleAndPiecesAreFasterThanIt(t *testing.T) {
 	for d := 2; d <= 10; d++ {
 		p := 1<<d - 1

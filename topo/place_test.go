@@ -68,7 +68,7 @@ func TestGrayCodeMakesNeighboursOfARingOrTorusAdjacentInAHypercube(t *testing.T)
 	}
 }
 
-func TestAColumnOfRanksIsAColumnOfTheMesh(t *testing.T) { // SPEC G6
+func TestAColumnOfRanksIsAColumnOfTheMesh(t *testing.T) { // CLAIM G6
 	place := ColumnMajor(4, 4)
 	mesh := parsed(t, "mesh:4x4", 16)
 	// A row of the first phase is 0 4 8 12: it lies along one line of the mesh.

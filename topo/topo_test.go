@@ -343,7 +343,7 @@ func TestADragonflyRouteIsTheShortestThatChangesGroupsAtMostOnce(t *testing.T) {
 	})
 }
 
-func TestAHypercubeIsTheMeshOfTwosWithTheSameRoutes(t *testing.T) { // SPEC G7
+func TestAHypercubeIsTheMeshOfTwosWithTheSameRoutes(t *testing.T) { // CLAIM G7
 	cube := parsed(t, "hypercube", 16)
 	for _, spec := range []string{"mesh:2x2x2x2", "torus:2x2x2x2"} {
 		mesh := parsed(t, spec, 16)

@@ -86,8 +86,9 @@ func TestEveryClaimHasALineOnThePage(t *testing.T) {
 	}
 }
 
-// A test proves the claims that a comment on it or in it names after the word
-// SPEC. Some test of each line does; all of them exist.
+// A comment on a test or in it names the claims that the test proves, after the
+// word CLAIM. All tests of the page exist, and of each line at least one names
+// the line's claim.
 func TestThePagesTestsProveItsClaims(t *testing.T) {
 	proved := provedBy(t)
 	for _, c := range claims(t) {
@@ -105,7 +106,7 @@ func TestThePagesTestsProveItsClaims(t *testing.T) {
 	}
 }
 
-var spec = regexp.MustCompile(`SPEC((?: [A-Z][0-9]+)+)`)
+var claimComment = regexp.MustCompile(`CLAIM((?: [A-Z][0-9]+)+)`)
 
 // provedBy returns the claims that each test of this repository proves.
 func provedBy(t *testing.T) map[string][]string {
@@ -134,7 +135,7 @@ func provedBy(t *testing.T) map[string][]string {
 				if comment.Pos() < from || comment.Pos() > f.End() {
 					continue
 				}
-				for _, match := range spec.FindAllStringSubmatch(comment.Text(), -1) {
+				for _, match := range claimComment.FindAllStringSubmatch(comment.Text(), -1) {
 					ids = append(ids, strings.Fields(match[1])...)
 				}
 			}

@@ -12,7 +12,7 @@ import (
 // Every rank contributes its number. The tree leaves the sum on rank 0, and the
 // butterfly leaves it on all.
 //
-// SPEC T1 T2 B1 B2
+// CLAIM T1 T2 B1 B2
 func TestRealRanksHoldTheSumsOfTheTexts(t *testing.T) {
 	for p, want := range map[int]int{1: 0, 2: 1, 5: 10, 6: 15, 7: 21, 8: 28, 16: 120, 20: 190, 32: 496, 35: 595} {
 		err := chorale.Run(t.Context(), p, func(ctx context.Context, c *chorale.Comm) error {
@@ -45,7 +45,7 @@ func greatest() chorale.Op[int] {
 	}}
 }
 
-// SPEC G4 V2
+// CLAIM G4 V2
 func TestAReductionTakesAnyOperatorWordByWord(t *testing.T) {
 	operators := map[string]struct {
 		op   func() chorale.Op[int]
@@ -100,7 +100,7 @@ func TestAReductionTakesAnyOperatorWordByWord(t *testing.T) {
 	}
 }
 
-// SPEC I5
+// CLAIM I5
 func TestFewerWordsThanRanksAreStillBroadcast(t *testing.T) {
 	for _, p := range []int{2, 5, 8, 16} {
 		for words := range p + 2 {

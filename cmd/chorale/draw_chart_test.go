@@ -24,7 +24,7 @@ func broadcasts(p, m int, ts, tw float64) *sweep {
 
 var bothBroadcasts = []string{"binomial", "scatter-allgather"}
 
-// SPEC I5: m* follows from ts, tw and p, and the simulator agrees on both sides.
+// CLAIM I5: m* follows from ts, tw and p, and the simulator agrees on both sides.
 func TestSplittingABroadcastPaysFromTheMeetingOn(t *testing.T) {
 	for _, p := range []int{4, 8, 16, 64, 256, 1024} {
 		for _, charges := range [][2]float64{{1e4, 1}, {3e5, 7}, {123456.789, 0.3}} {

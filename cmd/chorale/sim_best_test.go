@@ -12,7 +12,7 @@ import (
 // If the pieces of a vector differ, the time lies between those of pieces that are all
 // as short as the shortest and all as long as the longest.
 //
-// SPEC I5 V4
+// CLAIM I5 V4
 func TestTheBestsSimulatedTimeIsItsPrice(t *testing.T) {
 	taken := make(map[string]bool)
 	for _, c := range sched.Collectives() {

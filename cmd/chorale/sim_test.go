@@ -30,7 +30,7 @@ func parseScenario(args ...string) (*scenario, error) {
 // On the default network, the simulated time is the formula's, or the report gives the
 // reason for the difference.
 //
-// SPEC G1 G13 G14 S3 I1 I2 I3 V1 V3 V4
+// CLAIM G1 G13 G14 S3 I1 I2 I3 V1 V3 V4
 func TestTheSimulatedTimeIsTheFormulasOrTheReportSaysWhyNot(t *testing.T) {
 	const approximate = "recursive-multiplying"
 	for _, a := range algo.Catalog() {
@@ -92,7 +92,7 @@ func TestEveryReasonForADifferenceIsGiven(t *testing.T) {
 // On one port, no algorithm of the catalog takes less time than the lower bound:
 // neither than each of its three parts, nor than their sum.
 //
-// SPEC D5 S4
+// CLAIM D5 S4
 func TestNoAlgorithmGoesBelowTheLowerBound(t *testing.T) {
 	for _, a := range algo.Catalog() {
 		for _, p := range []int{1, 2, 3, 7, 8} {
@@ -123,7 +123,7 @@ func TestNoAlgorithmGoesBelowTheLowerBound(t *testing.T) {
 // With the columns broadcasting and then the rows reducing, the product on a
 // grid costs what one broadcast and one reduction do, for none meets another.
 //
-// SPEC G5
+// CLAIM G5
 func TestTheProductOnAGridCostsOneBroadcastAndOneReduction(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 8, 16} {
 		e, err := parseScenario("matvec", "-n", fmt.Sprint(n*n), "--ts", "50", "--tw", "3", "--top", "2")
