@@ -111,7 +111,7 @@ func (c *typedCall[T]) defined(rank int) []T {
 	_, lout := c.layouts(rank)
 	extent := c.schedule.Extent(sched.Out, rank)
 	for b := extent.Lo; b < extent.Hi; b++ {
-		w := c.schedule.Want(rank, b)
+		w := c.schedule.Expected(rank, b)
 		dst := out[lout.At(b)-lout.At(extent.Lo) : lout.At(b+1)-lout.At(extent.Lo)]
 		for from := w.Lo; from < w.Hi; from++ {
 			in, _ := c.inputs(from)

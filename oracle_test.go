@@ -93,7 +93,7 @@ func drawCall(t *rapid.T, p int) drawnCall {
 		d.count *= bits.Len(uint(p)) - 1
 	}
 	s := &sched.Schedule{Collective: a.Collective}
-	if s.Parted() && !a.Restrictions.EqualParts && rapid.Bool().Draw(t, "uneven") {
+	if s.Partitioned() && !a.Restrictions.EqualParts && rapid.Bool().Draw(t, "uneven") {
 		d.counts = rapid.SliceOfN(rapid.IntRange(0, 1+d.count%40), p, p).Draw(t, "counts")
 		d.inPlace = d.inPlace && a.Collective != sched.AllToAll
 	}
@@ -182,7 +182,7 @@ func (c *typedCall[T]) bytes() int {
 		return 0
 	case c.counts != nil:
 		return sum(c.parts(0).in) * size / c.p * c.p
-	case s.Parted():
+	case s.Partitioned():
 		return c.count * size * c.p
 	}
 	return c.count * size

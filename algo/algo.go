@@ -87,7 +87,7 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		Make:        plan.make(p),
 	}
 	s.EqualBlocks = a.Restrictions.EqualBlocks
-	s.Uneven = s.Parted() && !a.Restrictions.EqualParts && !s.EqualBlocks
+	s.Uneven = s.Partitioned() && !a.Restrictions.EqualParts && !s.EqualBlocks
 	return s, nil
 }
 

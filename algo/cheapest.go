@@ -184,7 +184,7 @@ func (q *query) price(a *Algorithm, c call, spec string) candidate {
 // parts returns how many ranks have a part of the vector each, or 1 if it has no
 // parts.
 func (q *query) parts() int {
-	if s := (sched.Schedule{Collective: q.collective}); s.Parted() {
+	if s := (sched.Schedule{Collective: q.collective}); s.Partitioned() {
 		return q.p
 	}
 	return 1

@@ -39,7 +39,7 @@ func price(c sched.Collective, spec string, p, root int, words float64, m model.
 		return math.Inf(1)
 	}
 	pieces, part := s.Blocks, words
-	if s.Parted() {
+	if s.Partitioned() {
 		pieces, part = pieces/p, words/float64(p)
 	}
 	cost, err := algo.Price(c, spec, p, root, int(8*words), words)
@@ -51,7 +51,7 @@ func price(c sched.Collective, spec string, p, root int, words float64, m model.
 
 // vector is so many words, or as many for each rank if each has a part.
 func vector(c sched.Collective, p int, words float64) float64 {
-	if s := (sched.Schedule{Collective: c}); s.Parted() {
+	if s := (sched.Schedule{Collective: c}); s.Partitioned() {
 		return words * float64(p)
 	}
 	return words

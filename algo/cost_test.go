@@ -29,7 +29,7 @@ func moments(t *testing.T, s *sched.Schedule) []moment {
 	for i := range all {
 		all[i] = moment{timeline.Copies(i), timeline.Messages(i)}
 		slices.SortStableFunc(all[i].messages, func(a, b sched.Message) int {
-			return cmp.Or(cmp.Compare(a.Send, b.Send), cmp.Compare(a.Copyof, b.Copyof))
+			return cmp.Or(cmp.Compare(a.Send, b.Send), cmp.Compare(a.Dest, b.Dest))
 		})
 	}
 	return all

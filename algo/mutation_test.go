@@ -132,7 +132,7 @@ func brokenAtBothEnds(t *testing.T, s *sched.Schedule) iter.Seq2[string, *sched.
 					if send := &out.Sends[m.Send]; f == nil {
 						change = "drop"
 						in.Recvs = slices.Delete(in.Recvs, m.Recv, m.Recv+1)
-						if send.To = slices.Delete(send.To, m.Copyof, m.Copyof+1); len(send.To) == 0 {
+						if send.To = slices.Delete(send.To, m.Dest, m.Dest+1); len(send.To) == 0 {
 							out.Sends = slices.Delete(out.Sends, m.Send, m.Send+1)
 						}
 					} else if len(send.To) == 1 && m.Blocks.Len() > 0 {

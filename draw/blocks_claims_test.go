@@ -137,7 +137,7 @@ func TestEveryAlgorithmStartsWithItsOwnAndEndsWithWhatItPromises(t *testing.T) {
 					}
 					extent := s.Extent(sched.Out, rank)
 					for b := extent.Lo; b < extent.Hi; b++ {
-						want := s.Want(rank, b)
+						want := s.Expected(rank, b)
 						if want.Lo < want.Hi && !slices.ContainsFunc(last[rank], func(h holding) bool {
 							return h.block == want.Block && len(h.from) == want.Hi-want.Lo && h.from[0] == want.Lo && slices.IsSorted(h.from)
 						}) {

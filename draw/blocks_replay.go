@@ -58,7 +58,7 @@ func needed(s *sched.Schedule, t *sched.Timeline) []map[spot]bool {
 	for rank := range s.P {
 		extent := s.Extent(sched.Out, rank)
 		for b := extent.Lo; b < extent.Hi; b++ {
-			if want := s.Want(rank, b); want.Lo < want.Hi {
+			if want := s.Expected(rank, b); want.Lo < want.Hi {
 				live[spot{rank, sched.Out, b}] = true
 			}
 		}

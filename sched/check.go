@@ -107,11 +107,11 @@ func (r *replay) deliver(m *message) error {
 // finish compares every Out with what the collective promises.
 func (r *replay) finish() error {
 	s := r.s
-	made := make(map[Want]uint64)
+	made := make(map[Expected]uint64)
 	for rank := range s.P {
 		extent := s.Extent(Out, rank)
 		for b := extent.Lo; b < extent.Hi; b++ {
-			got, want := r.held(rank, Out, b), s.Want(rank, b)
+			got, want := r.held(rank, Out, b), s.Expected(rank, b)
 			if !got.is(want) {
 				return faultf(rank, -1, -1, b, "out holds %v, want %v", got, want)
 			}
@@ -128,14 +128,14 @@ func (r *replay) finish() error {
 }
 
 // is reports whether v is what is wanted.
-func (v *value) is(w Want) bool {
+func (v *value) is(w Expected) bool {
 	if w.Lo == w.Hi {
 		return !v.defined()
 	}
 	return v.defined() && v.rest == nil && v.block == int32(w.Block) && v.first == span{int32(w.Lo), int32(w.Hi)}
 }
 
-func (w Want) String() string {
+func (w Expected) String() string {
 	if w.Lo == w.Hi {
 		return "nothing"
 	}

@@ -117,14 +117,14 @@ func (s *Schedule) Part(rank int) Range {
 	return Range{rank * k, (rank + 1) * k}
 }
 
-// Want is what one block of a rank's Out must hold in the end: block Block of
+// Expected is what one block of a rank's Out must hold in the end: block Block of
 // the In of the ranks Lo ≤ r < Hi, combined in rank order. Lo == Hi means that
 // the block is left alone.
-type Want struct{ Block, Lo, Hi int }
+type Expected struct{ Block, Lo, Hi int }
 
-// Want returns what block b of rank's Out must hold in the end.
-func (s *Schedule) Want(rank, b int) Want {
-	one := func(block, from int) Want { return Want{block, from, from + 1} }
+// Expected returns what block b of rank's Out must hold in the end.
+func (s *Schedule) Expected(rank, b int) Expected {
+	one := func(block, from int) Expected { return Expected{block, from, from + 1} }
 	owner := 0
 	if s.Blocks > 0 {
 		owner = b * s.P / s.Blocks
@@ -138,11 +138,11 @@ func (s *Schedule) Want(rank, b int) Want {
 		k := s.Blocks / s.P
 		return one(rank*k+b%k, owner)
 	case Scan:
-		return Want{b, 0, rank + 1}
+		return Expected{b, 0, rank + 1}
 	case ExScan:
-		return Want{b, 0, rank}
+		return Expected{b, 0, rank}
 	case Shift:
 		return one(b, ((rank-s.Root)%s.P+s.P)%s.P)
 	}
-	return Want{b, 0, s.P}
+	return Expected{b, 0, s.P}
 }

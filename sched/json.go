@@ -99,7 +99,7 @@ func (s *Schedule) document(t *Timeline, explicit bool) *jsonSchedule {
 		for _, m := range t.Messages(i) {
 			j := jsonMessage{m.From, m.To, m.Src.String(), [2]int{m.Blocks.Lo, m.Blocks.Hi}, m.Dst.String(), m.At, m.How.String(), nil}
 			if explicit {
-				j.Ends = &jsonEnds{m.SendStep, m.Send, m.Copyof, m.RecvStep, m.Recv}
+				j.Ends = &jsonEnds{m.SendStep, m.Send, m.Dest, m.RecvStep, m.Recv}
 			}
 			step.Messages = append(step.Messages, j)
 		}

@@ -70,14 +70,14 @@ func (l *lineup) add(rank, i int, step Step) {
 		l.recvs = append(l.recvs, recv{
 			from: int32(r.From), to: int32(rank), step: int32(i), index: int32(k),
 			dst: r.Dst, lo: int32(r.Blocks.Lo), hi: int32(r.Blocks.Hi), how: r.How,
-			inTurn: step.InTurn(k),
+			inTurn: step.Ordered(k),
 		})
 	}
 }
 
-// InTurn reports whether receive k of the step must wait for those listed
+// Ordered reports whether receive k of the step must wait for those listed
 // before it, because it writes a block that one of them writes too.
-func (s Step) InTurn(k int) bool {
+func (s Step) Ordered(k int) bool {
 	r := s.Recvs[k]
 	for _, earlier := range s.Recvs[:k] {
 		if earlier.Dst == r.Dst && earlier.Blocks.Overlaps(r.Blocks) {

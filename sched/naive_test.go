@@ -189,7 +189,7 @@ func (n *naiveJob) verdict() error {
 		for b := extent.Lo; b < extent.Hi; b++ {
 			got := strings.Fields(r.out[b])
 			var want []string
-			w := n.s.Want(rank, b)
+			w := n.s.Expected(rank, b)
 			for from := w.Lo; from < w.Hi; from++ {
 				want = append(want, fmt.Sprintf("%d:%d", w.Block, from))
 			}

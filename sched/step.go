@@ -56,9 +56,9 @@ func (s *Schedule) validate() error {
 		return faultf(-1, -1, -1, -1, "%d blocks, %d of scratch: want 0 to %d", s.Blocks, s.Scratch, maxBlocks)
 	case s.Collective != Barrier && s.Blocks == 0:
 		return faultf(-1, -1, -1, -1, "%v without blocks: want at least 1", s.Collective)
-	case s.Parted() && s.Blocks%s.P != 0:
+	case s.Partitioned() && s.Blocks%s.P != 0:
 		return faultf(-1, -1, -1, -1, "%d blocks are not as many for each of %d ranks", s.Blocks, s.P)
-	case s.Uneven && !s.Parted():
+	case s.Uneven && !s.Partitioned():
 		return faultf(-1, -1, -1, -1, "%v has no parts that could be uneven", s.Collective)
 	case s.Uneven && s.EqualBlocks:
 		return faultf(-1, -1, -1, -1, "uneven parts, and blocks that are equally long")
@@ -68,8 +68,8 @@ func (s *Schedule) validate() error {
 	return nil
 }
 
-// Parted reports whether the vector is one part per rank.
-func (s *Schedule) Parted() bool {
+// Partitioned reports whether the vector is one part per rank.
+func (s *Schedule) Partitioned() bool {
 	switch s.Collective {
 	case Scatter, Gather, AllGather, ReduceScatter, AllToAll:
 		return true
@@ -89,7 +89,7 @@ func (s *Schedule) sameLengths(from, to int, src Buffer, lo, n int, dst Buffer, 
 		return nil
 	case s.Uneven && s.Collective == AllToAll:
 		return s.direct(from, to, src, Range{lo, lo + n}, dst, at)
-	case s.Parted() && !s.Uneven:
+	case s.Partitioned() && !s.Uneven:
 		period /= s.P
 	}
 	if (lo-at)%period == 0 {

@@ -6,7 +6,7 @@ type Message struct {
 	From, To int
 	SendStep int // the step of the sender's program
 	Send     int // which of that step's sends
-	Copyof   int // which of that send's destinations
+	Dest   int // which of that send's destinations
 	RecvStep int // the step of the receiver's program
 	Recv     int // which of that step's receives
 	Src      Buffer
@@ -93,7 +93,7 @@ type message struct {
 func (m *message) export() Message {
 	return Message{
 		Step: int(m.step), From: int(m.from), To: int(m.to),
-		SendStep: int(m.sendStep), Send: int(m.send), Copyof: int(m.copyof), RecvStep: int(m.recvStep), Recv: int(m.recv),
+		SendStep: int(m.sendStep), Send: int(m.send), Dest: int(m.copyof), RecvStep: int(m.recvStep), Recv: int(m.recv),
 		Src: m.src, Blocks: Range{int(m.lo), int(m.hi)}, Dst: m.dst, At: int(m.at), How: m.how,
 	}
 }

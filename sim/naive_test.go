@@ -160,7 +160,7 @@ func (n *naive) seat(rank int) int {
 func wordsOf(p sim.Part, blocks sched.Range) (words int) {
 	s := p.Schedule
 	per, m := s.Blocks, p.Words // blocks of a part of m words
-	if s.Parted() {
+	if s.Partitioned() {
 		per /= s.P
 	}
 	for b := blocks.Lo; b < blocks.Hi && per > 0; b++ {

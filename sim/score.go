@@ -140,7 +140,7 @@ func (p *player) at(block int) int {
 // by one word at most, and not at all where the schedule wants EqualBlocks.
 func starts(s *sched.Schedule, words int) []int {
 	parts, per := 1, s.Blocks
-	if s.Parted() {
+	if s.Partitioned() {
 		parts, per = s.P, s.Blocks/s.P
 	}
 	if s.EqualBlocks && per > 0 {

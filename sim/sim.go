@@ -156,7 +156,7 @@ func (p Part) validate() (ranks int, err error) {
 		return 0, fmt.Errorf("no schedule")
 	}
 	pieces := s.Blocks
-	if s.Parted() {
+	if s.Partitioned() {
 		pieces /= s.P
 	}
 	switch {

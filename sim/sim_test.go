@@ -36,7 +36,7 @@ func simulate(t testing.TB, c sched.Collective, spec string, p int, network stri
 
 // wordsFor returns the m at which every block of a schedule is so long.
 func wordsFor(s *sched.Schedule, perPiece int) int {
-	if s.Parted() {
+	if s.Partitioned() {
 		return s.Blocks / s.P * perPiece
 	}
 	return s.Blocks * perPiece

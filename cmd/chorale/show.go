@@ -94,7 +94,7 @@ With --format json:
 
 // whole returns the size of the whole vector, given the size of a rank's message.
 func whole(c sched.Collective, p, bytes int) int {
-	if s := (sched.Schedule{Collective: c}); s.Parted() {
+	if s := (sched.Schedule{Collective: c}); s.Partitioned() {
 		return p * bytes
 	}
 	return bytes

@@ -49,7 +49,7 @@ func withinRounding(t *testing.T, what string, e *scenario) {
 	t.Helper()
 	s := e.parts[0].Schedule
 	pieces := max(1, s.Blocks)
-	if s.Parted() {
+	if s.Partitioned() {
 		pieces = max(1, s.Blocks/s.P)
 	}
 	price := func(m int) float64 {

@@ -255,7 +255,7 @@ func (s *simulation) schedule(cmd *cobra.Command, e *scenario, schedule *sched.S
 // pieces.
 func fitting(s *sched.Schedule, words int) int {
 	pieces := s.Blocks
-	if s.Parted() {
+	if s.Partitioned() {
 		pieces /= s.P
 	}
 	pieces = max(pieces, 1)

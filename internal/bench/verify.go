@@ -61,7 +61,7 @@ func (w *work[T]) verifyData(ctx context.Context) error {
 
 // verifyBlock compares block b of Out.
 func (w *work[T]) verifyBlock(b int, got []T) error {
-	want := w.shape.Want(w.comm.Rank(), b)
+	want := w.shape.Expected(w.comm.Rank(), b)
 	var sums [period]T
 	for i := range sums {
 		if want.Lo == want.Hi {

@@ -58,7 +58,7 @@ type work[T element] struct {
 func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 	s := sched.Schedule{Collective: c, P: p, Blocks: 1}
 	switch {
-	case s.Parted():
+	case s.Partitioned():
 		s.Blocks = p
 	case c == sched.Barrier:
 		s.Blocks = 0

@@ -11,7 +11,7 @@ import (
 // instead, as an operation of three operands, and the copy is not done.
 func fusibleCopy(st sched.Step, k int) int {
 	r := st.Recvs[k]
-	if r.How == sched.Replace || st.InTurn(k) {
+	if r.How == sched.Replace || st.Ordered(k) {
 		return -1
 	}
 	found := -1

@@ -18,7 +18,7 @@ type Layout struct {
 // parts are padded instead. Elem is the bytes per element.
 func NewLayout(s *sched.Schedule, count, elem int) Layout {
 	parts := 1
-	if s.Parted() {
+	if s.Partitioned() {
 		parts = s.P
 	}
 	gap := 0

@@ -31,7 +31,7 @@ func TestChoicesAreTheRecordedOnes(t *testing.T) {
 			for _, oversubscribed := range []bool{false, true} {
 				for kind := range 4 {
 					ordered, uneven := kind&1 > 0, kind&2 > 0
-					if ordered && !c.Combines() || uneven && !(&sched.Schedule{Collective: c}).Parted() {
+					if ordered && !c.Combines() || uneven && !(&sched.Schedule{Collective: c}).Partitioned() {
 						continue
 					}
 					fmt.Fprintf(&got, "%v transport=%s oversubscribed=%v ordered=%v uneven=%v\n", c, transport, oversubscribed, ordered, uneven)
