@@ -211,3 +211,15 @@ func (s *Schedule) combines(how Combine) error {
 	}
 	return nil
 }
+
+// Ordered reports whether receive k of the step must wait for the receives
+// listed before it. It must if one of them writes a block that it writes too.
+func (s Step) Ordered(k int) bool {
+	r := s.Recvs[k]
+	for _, earlier := range s.Recvs[:k] {
+		if earlier.Dst == r.Dst && earlier.Blocks.Overlaps(r.Blocks) {
+			return true
+		}
+	}
+	return false
+}

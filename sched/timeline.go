@@ -1,12 +1,13 @@
 package sched
 
-// A Message is a send and the receive that it meets.
+// A Message is a send and the receive that it matches. Ranks and steps are
+// counted from 0.
 type Message struct {
-	Step     int // counted over all ranks: the first step in which both ends have finished their earlier steps
+	Step     int // of the timeline: the first in which both ends have finished their earlier steps
 	From, To int
 	SendStep int // the step of the sender's program
 	Send     int // which of that step's sends
-	Dest   int // which of that send's destinations
+	Dest     int // which of that send's destinations
 	RecvStep int // the step of the receiver's program
 	Recv     int // which of that step's receives
 	Src      Buffer
@@ -19,17 +20,19 @@ type Message struct {
 // Into returns the range of Dst that m writes.
 func (m Message) Into() Range { return Range{m.At, m.At + m.Blocks.Len()} }
 
-// A RankCopy is a copy together with the rank that does it and when.
+// A RankCopy is a copy, the rank that does it, and its step.
 type RankCopy struct {
-	Step      int // counted over all ranks: the first step in which the rank has finished its earlier steps
+	Step      int // of the timeline: the first in which the rank has finished its earlier steps
 	Rank      int
 	LocalStep int // the step of the rank's program
 	Copy
 }
 
-// A Timeline lines up the programs of all ranks. It is what an observer sees
-// who counts a step whenever messages that wait for nothing more are delivered.
+// A Timeline is the programs of all ranks on one scale of steps. A message
+// belongs to the first step in which both its ends have finished their earlier
+// steps, as if every step took the same time and no send were buffered.
 type Timeline struct {
+	s        *Schedule
 	copies   []RankCopy // by rank, and order in the program
 	messages []message  // by sender, and order in the program
 
@@ -46,7 +49,8 @@ func (t *Timeline) Steps() int { return len(t.messageEnd) }
 // MessageCount returns the number of messages of all steps.
 func (t *Timeline) MessageCount() int { return len(t.messages) }
 
-// Copies returns the copies of a step. They come before its messages.
+// Copies returns the copies of a step, by rank and in the order of its program.
+// They come before the step's messages.
 func (t *Timeline) Copies(step int) []RankCopy {
 	order := ofStep(t.copyOrder, t.copyEnd, step)
 	out := make([]RankCopy, len(order))
@@ -56,9 +60,9 @@ func (t *Timeline) Copies(step int) []RankCopy {
 	return out
 }
 
-// Messages returns the messages of a step, those of one receiver in the order
-// in which its program lists them. All read what is there when the step's
-// copies are done.
+// Messages returns the messages of a step, by receiver and in the order in which
+// its program lists them. All of them read what their buffers hold when the
+// step's copies are done.
 func (t *Timeline) Messages(step int) []Message {
 	order := ofStep(t.messageOrder, t.messageEnd, step)
 	out := make([]Message, len(order))
@@ -79,43 +83,46 @@ func ofStep(list []int32, ends []int, step int) []int32 {
 
 // message is a Message in half the space: a ring of 1024 ranks has a million.
 type message struct {
-	step                         int32
-	from, sendStep, send, copyof int32
-	to, recvStep, recv           int32
-	lo, hi, at                   int32
-	src, dst                     Buffer
-	how                          Combine
-	inTurn                       bool // waits for the receives before it
-	arrived                      int8 // how many of its two ends have come to it
-	done                         bool
+	step                       int32
+	from, sendStep, send, dest int32
+	to, recvStep, recv         int32
+	lo, hi, at                 int32
+	src, dst                   Buffer
+	how                        Combine
+	ordered                    bool // see Step.Ordered
+	present                    int8 // how many of its two ends have entered their steps
+	delivered                  bool
 }
 
 func (m *message) export() Message {
 	return Message{
 		Step: int(m.step), From: int(m.from), To: int(m.to),
-		SendStep: int(m.sendStep), Send: int(m.send), Dest: int(m.copyof), RecvStep: int(m.recvStep), Recv: int(m.recv),
+		SendStep: int(m.sendStep), Send: int(m.send), Dest: int(m.dest), RecvStep: int(m.recvStep), Recv: int(m.recv),
 		Src: m.src, Blocks: Range{int(m.lo), int(m.hi)}, Dst: m.dst, At: int(m.at), How: m.how,
 	}
 }
 
-// Timeline lines up the programs of all ranks, or says with a [*Fault] why they
-// do not fit together: a step that is not well formed, a send without a
-// receive, a message of the wrong size, or a deadlock. Its cost is linear in
-// the number of sends, receives and copies, but for a sort of each rank's
-// receives by sender.
+// Timeline matches the programs of all ranks with each other. An error is a
+// [*Fault] that says why they do not fit together: a step is not well formed, a
+// send has no receive or a receive no send, a message has the wrong size, or
+// ranks wait for each other in a circle. Timeline does not look at what the
+// messages carry: see [Schedule.Check].
+//
+// Time is linear in the number of sends, receives and copies, but for a sort of
+// each rank's receives by sender; memory is about 100 bytes for each.
 func (s *Schedule) Timeline() (*Timeline, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	l := lineup{s: s, first: make([]int, s.P+1), ready: make([]int32, s.P), at: make([]int, s.P)}
-	if err := l.collect(); err != nil {
+	b := timelineBuilder{s: s, first: make([]int, s.P+1), ready: make([]int32, s.P), current: make([]int, s.P)}
+	if err := b.collect(); err != nil {
 		return nil, err
 	}
-	if err := l.match(); err != nil {
+	if err := b.match(); err != nil {
 		return nil, err
 	}
-	if err := l.run(); err != nil {
+	if err := b.run(); err != nil {
 		return nil, err
 	}
-	return l.timeline(), nil
+	return b.timeline(), nil
 }

@@ -6,32 +6,49 @@ import (
 	"strings"
 )
 
-// A value is what the checker knows of one block of memory: which block of In
-// it is made of, and of which ranks' In, in operand order.
-type value struct {
+// A Value is the symbolic content of one block of memory: the block of In that
+// it is made of, and the ranks whose In it combines, in operand order. The zero
+// value stands for a block that was never written.
+type Value struct {
 	block int32
 	first span   // empty when nothing was ever written here
 	rest  []span // what follows first; never changed once it is shared
-	expr  uint64 // names the expression that made it: equal trees have equal names
+	expr  uint64 // a hash of the expression that made it: equal trees have equal hashes
 }
 
 // A span is the ranks lo ≤ r < hi.
 type span struct{ lo, hi int32 }
 
-func (v *value) defined() bool { return v.first.lo < v.first.hi }
+// Defined reports whether the block was ever written.
+func (v Value) Defined() bool { return v.first.lo < v.first.hi }
+
+// Block returns the number of the block of In that v is made of.
+func (v Value) Block() int { return int(v.block) }
+
+// Ranks returns the ranks whose In v combines, in operand order; in ascending
+// order if the schedule is Commutative.
+func (v Value) Ranks() []int {
+	var ranks []int
+	for _, s := range v.spans() {
+		for r := s.lo; r < s.hi; r++ {
+			ranks = append(ranks, int(r))
+		}
+	}
+	return ranks
+}
 
 // input is block b of rank's In.
-func input(rank, block int) value {
+func input(rank, block int) Value {
 	r := int32(rank)
-	return value{block: int32(block), first: span{r, r + 1}, expr: mix(uint64(rank)<<32 | uint64(block))}
+	return Value{block: int32(block), first: span{r, r + 1}, expr: mix(uint64(rank)<<32 | uint64(block))}
 }
 
 // spans returns all spans of v.
-func (v *value) spans() []span { return append([]span{v.first}, v.rest...) }
+func (v *Value) spans() []span { return append([]span{v.first}, v.rest...) }
 
 // String writes v as in "block 3 of ranks 0..4, 6".
-func (v value) String() string {
-	if !v.defined() {
+func (v Value) String() string {
+	if !v.Defined() {
 		return "nothing"
 	}
 	var parts []string
@@ -46,16 +63,16 @@ func (v value) String() string {
 }
 
 // combine returns a ⊕ b. Where the operator commutes, the spans are kept sorted
-// and a rank that counts twice is an error at once; elsewhere the operands stay
-// in order, and the end tells.
-func combine(a, b *value, commutes bool) (value, error) {
+// and a rank that counts twice is an error at once. Elsewhere the operands stay
+// in order, and the comparison at the end finds such a rank.
+func combine(a, b *Value, commutes bool) (Value, error) {
 	switch {
-	case !a.defined() || !b.defined():
-		return value{}, fmt.Errorf("combines %v with %v", a, b)
+	case !a.Defined() || !b.Defined():
+		return Value{}, fmt.Errorf("combines %v with %v", a, b)
 	case a.block != b.block:
-		return value{}, fmt.Errorf("combines block %d with block %d", a.block, b.block)
+		return Value{}, fmt.Errorf("combines block %d with block %d", a.block, b.block)
 	}
-	v := value{block: a.block, expr: mix(mix(a.expr) + 3*b.expr)}
+	v := Value{block: a.block, expr: mix(mix(a.expr) + 3*b.expr)}
 	if commutes {
 		v.expr = mix(a.expr ^ b.expr ^ mix(a.expr+b.expr))
 	}
@@ -72,7 +89,7 @@ func combine(a, b *value, commutes bool) (value, error) {
 		last := &joined[len(joined)-1]
 		switch {
 		case commutes && s.lo < last.hi:
-			return value{}, fmt.Errorf("combines %v with %v: rank %d counts twice", a, b, s.lo)
+			return Value{}, fmt.Errorf("combines %v with %v: rank %d counts twice", a, b, s.lo)
 		case s.lo == last.hi:
 			last.hi = s.hi
 		default:
