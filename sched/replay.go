@@ -7,6 +7,7 @@ package sched
 // Its memory is P times Blocks plus Scratch [Value]s, or a bit for each pair of
 // ranks where the schedule is a barrier.
 type Replay struct {
+	s            *Schedule
 	t            *Timeline
 	step         int     // the next one
 	out, scratch []Value // rank by rank
@@ -21,7 +22,7 @@ type Replay struct {
 // its In and nothing else, and knows of its own arrival alone.
 func (t *Timeline) Replay() *Replay {
 	s := t.s
-	r := &Replay{t: t}
+	r := &Replay{s: s, t: t}
 	if s.Collective != Barrier {
 		r.out, r.scratch = make([]Value, s.P*s.Blocks), make([]Value, s.P*s.Scratch)
 		return r
@@ -70,9 +71,9 @@ func (r *Replay) Value(rank int, b Buffer, block int) Value {
 // at returns where a block of Out or Scratch is kept.
 func (r *Replay) at(rank int, b Buffer, block int) *Value {
 	if b == Out {
-		return &r.out[rank*r.t.s.Blocks+block]
+		return &r.out[rank*r.s.Blocks+block]
 	}
-	return &r.scratch[rank*r.t.s.Scratch+block]
+	return &r.scratch[rank*r.s.Scratch+block]
 }
 
 // Knows reports whether a rank of a barrier knows that another has arrived.
@@ -113,9 +114,9 @@ func (r *Replay) deliver(m *message) error {
 func (r *Replay) write(at *Value, incoming Value, how Combine) (err error) {
 	switch how {
 	case Left:
-		*at, err = combine(&incoming, at, r.t.s.Commutative)
+		*at, err = combine(&incoming, at, r.s.Commutative)
 	case Right:
-		*at, err = combine(at, &incoming, r.t.s.Commutative)
+		*at, err = combine(at, &incoming, r.s.Commutative)
 	default:
 		*at = incoming
 	}

@@ -11,10 +11,11 @@ type padding struct {
 }
 
 func newPadding(l Layout) padding {
-	if l.gap == 0 {
+	gap := l.partition.Padding()
+	if gap == 0 {
 		return padding{}
 	}
-	return padding{part: (l.starts[1] - l.starts[0] - l.gap) * l.elem, gap: l.gap * l.elem, elem: l.elem}
+	return padding{part: l.count * l.elem, gap: gap * l.elem, elem: l.elem}
 }
 
 // unpaddedLen returns how many of the caller's bytes correspond to n bytes of whole
