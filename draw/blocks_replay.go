@@ -33,20 +33,22 @@ func histories(s *sched.Schedule) ([][][]holding, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := t.Replay()
 	if s.Collective == sched.Barrier {
-		return rumours(s, t), nil
+		return rumours(s, t, r)
 	}
-	m := memory{s: s, held: map[spot]holding{}}
 	alive := needed(s, t)
-	states := [][][]holding{m.of(alive[0])}
+	states := [][][]holding{heldIn(s, r, alive[0])}
 	for step := range t.Steps() {
-		m.play(t, step)
+		if err := r.Step(); err != nil {
+			return nil, err
+		}
 		for _, g := range t.Messages(step) {
 			for i := range g.Blocks.Len() {
 				alive[step+1][spot{g.To, g.Dst, g.At + i}] = true
 			}
 		}
-		states = append(states, m.of(alive[step+1]))
+		states = append(states, heldIn(s, r, alive[step+1]))
 	}
 	return states, nil
 }
@@ -124,62 +126,13 @@ func cloned(set map[spot]bool) map[spot]bool {
 	return all
 }
 
-// A memory is that of all ranks, on symbols.
-type memory struct {
-	s    *sched.Schedule
-	held map[spot]holding // of Out and Scratch
-}
-
-func (m *memory) read(at spot) holding {
-	if at.buffer == sched.In {
-		return holding{at.block, []int{at.rank}}
-	}
-	return m.held[at]
-}
-
-func (m *memory) write(at spot, incoming holding, how sched.Combine) {
-	held := m.held[at]
-	switch how {
-	case sched.Left:
-		incoming.from = slices.Concat(incoming.from, held.from)
-	case sched.Right:
-		incoming.from = slices.Concat(held.from, incoming.from)
-	}
-	if m.s.Commutative {
-		incoming.from = slices.Sorted(slices.Values(incoming.from))
-	}
-	m.held[at] = incoming
-}
-
-// play carries out a step: its copies one by one, its messages at once.
-func (m *memory) play(t *sched.Timeline, step int) {
-	for _, c := range t.Copies(step) {
-		for i := range c.Blocks.Len() {
-			m.write(spot{c.Rank, c.Dst, c.At + i}, m.read(spot{c.Rank, c.Src, c.Blocks.Lo + i}), c.How)
-		}
-	}
-	messages := t.Messages(step)
-	var payload []holding
-	for _, g := range messages {
-		for b := g.Blocks.Lo; b < g.Blocks.Hi; b++ {
-			payload = append(payload, m.read(spot{g.From, g.Src, b}))
-		}
-	}
-	for _, g := range messages {
-		for i := range g.Blocks.Len() {
-			m.write(spot{g.To, g.Dst, g.At + i}, payload[i], g.How)
-		}
-		payload = payload[g.Blocks.Len():]
-	}
-}
-
-// of returns what each rank holds in those places, by block and then by
+// heldIn returns what each rank holds in those places, by block and then by
 // contributions.
-func (m *memory) of(places map[spot]bool) [][]holding {
-	all := make([][]holding, m.s.P)
+func heldIn(s *sched.Schedule, r *sched.Replay, places map[spot]bool) [][]holding {
+	all := make([][]holding, s.P)
 	for at := range places {
-		if h := m.read(at); len(h.from) > 0 {
-			all[at.rank] = append(all[at.rank], h)
+		if v := r.Value(at.rank, at.buffer, at.block); v.Defined() {
+			all[at.rank] = append(all[at.rank], holding{v.Block(), v.Ranks()})
 		}
 	}
 	for rank, list := range all {
@@ -192,17 +145,13 @@ func (m *memory) of(places map[spot]bool) [][]holding {
 }
 
 // rumours returns of whose arrival at the barrier each rank has heard.
-func rumours(s *sched.Schedule, t *sched.Timeline) [][][]holding {
-	heard := make([]map[int]bool, s.P)
-	for rank := range heard {
-		heard[rank] = map[int]bool{rank: true}
-	}
+func rumours(s *sched.Schedule, t *sched.Timeline, r *sched.Replay) ([][][]holding, error) {
 	state := func() [][]holding {
 		all := make([][]holding, s.P)
-		for rank, set := range heard {
+		for rank := range all {
 			h := holding{}
 			for other := range s.P {
-				if set[other] {
+				if r.Knows(rank, other) {
 					h.from = append(h.from, other)
 				}
 			}
@@ -211,14 +160,11 @@ func rumours(s *sched.Schedule, t *sched.Timeline) [][][]holding {
 		return all
 	}
 	states := [][][]holding{state()}
-	for step := range t.Steps() {
-		before := states[step]
-		for _, m := range t.Messages(step) {
-			for _, other := range before[m.From][0].from {
-				heard[m.To][other] = true
-			}
+	for range t.Steps() {
+		if err := r.Step(); err != nil {
+			return nil, err
 		}
 		states = append(states, state())
 	}
-	return states
+	return states, nil
 }
