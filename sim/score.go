@@ -41,7 +41,8 @@ type message struct {
 	size     uint32 // twice its place in lengths, and 1 if the receiver combines it
 }
 
-func (m *message) combine() bool { return m.size&1 != 0 }
+func (m *message) combine() bool          { return m.size&1 != 0 }
+func (m *message) ends() (from, to int32) { return m.from, m.to }
 
 // words returns the length of a message.
 func (s *score) words(m *message) int { return s.lengths[m.size>>1] }
@@ -86,12 +87,12 @@ func (s *score) received(step int32) (lo, hi int32) {
 // A player is a part and how its numbers become those of the whole.
 type player struct {
 	Part
-	seat   []int32 // per rank of the whole: its rank in the schedule, or -1; nil if they are the same
-	starts []int   // the word at which each block begins, and the end
+	seat   []int32         // per rank of the whole: its rank in the schedule, or -1; nil if they are the same
+	blocks sched.Partition // in words
 }
 
 func newPlayer(p Part, ranks int) player {
-	pl := player{Part: p, starts: starts(p.Schedule, p.Words)}
+	pl := player{Part: p, blocks: p.Schedule.Partition(p.Words)}
 	if p.Ranks != nil {
 		pl.seat = slices.Repeat([]int32{-1}, ranks)
 		for i, r := range p.Ranks {
@@ -120,41 +121,6 @@ func (p *player) rank(peer int) int {
 	return p.Ranks[peer]
 }
 
-// length returns the words of a range of blocks.
-func (p *player) length(r sched.Range) int { return p.at(r.Hi) - p.at(r.Lo) }
-
-// at returns the word at which a block begins. Blocks after the last, of
-// scratch, repeat the vector.
-func (p *player) at(block int) int {
-	n := len(p.starts) - 1
-	if n == 0 {
-		return 0
-	}
-	if block <= n {
-		return p.starts[block]
-	}
-	return block/n*p.starts[n] + p.starts[block%n]
-}
-
-// starts cuts a vector in blocks as an execution would: those of a part differ
-// by one word at most, and not at all where the schedule wants EqualBlocks.
-func starts(s *sched.Schedule, words int) []int {
-	parts, per := 1, s.Blocks
-	if s.Partitioned() {
-		parts, per = s.P, s.Blocks/s.P
-	}
-	if s.EqualBlocks && per > 0 {
-		words = (words + per - 1) / per * per
-	}
-	all := make([]int, 0, s.Blocks+1)
-	for part := range parts {
-		for b := range per {
-			all = append(all, part*words+b*words/per)
-		}
-	}
-	return append(all, parts*words)
-}
-
 // A collector fills a score.
 type collector struct {
 	*score
@@ -164,10 +130,22 @@ type collector struct {
 	copies  bool           // whether there were copies since the last step
 }
 
+// A recv is a receive: its ranks, and whether it combines.
 type recv struct {
-	from    int32
-	combine bool
+	to     int32
+	source uint32 // twice the sender, and 1 if the receive combines
 }
+
+func newRecv(from, to int, how sched.Combine) recv {
+	r := recv{int32(to), 2 * uint32(from)}
+	if how != sched.Replace {
+		r.source++
+	}
+	return r
+}
+
+func (r *recv) ends() (from, to int32) { return int32(r.source >> 1), r.to }
+func (r *recv) combine() uint32        { return r.source & 1 }
 
 // add appends one part's program of a rank.
 func (c *collector) add(rank int, p *player) error {
@@ -175,14 +153,14 @@ func (c *collector) add(rank int, p *player) error {
 		for _, copied := range step.Copies {
 			c.copies = true
 			if copied.How != sched.Replace {
-				c.pending += p.length(copied.Blocks)
+				c.pending += p.blocks.Len(copied.Blocks)
 			}
 		}
 		if len(step.Sends)+len(step.Recvs) == 0 {
 			continue
 		}
 		for _, send := range step.Sends {
-			size := c.size(p.length(send.Blocks))
+			size := c.size(p.blocks.Len(send.Blocks))
 			for _, to := range send.To {
 				if to < 0 || to >= p.Schedule.P {
 					return fmt.Errorf("rank %d sends to rank %d of %d", rank, to, p.Schedule.P)
@@ -197,7 +175,7 @@ func (c *collector) add(rank int, p *player) error {
 			if r.From < 0 || r.From >= p.Schedule.P {
 				return fmt.Errorf("rank %d receives from rank %d of %d", rank, r.From, p.Schedule.P)
 			}
-			c.recvs = append(c.recvs, recv{int32(p.rank(r.From)), r.How != sched.Replace})
+			c.recvs = append(c.recvs, newRecv(p.rank(r.From), rank, r.How))
 		}
 		c.endStep()
 	}
@@ -226,53 +204,20 @@ func (c *collector) endStep() {
 	c.steps = append(c.steps, step{sends: int32(len(c.messages)), recvs: int32(len(c.recvs))})
 }
 
-// match gives every receive its message: the k-th receive of rank b from rank a
-// takes the k-th message that a sends to b.
+// match gives every receive its message.
 func (c *collector) match() error {
 	c.meets = make([]int32, len(c.recvs))
-	inbox := make([]int32, c.ranks+1) // where the messages to each rank begin
-	for i := range c.messages {
-		inbox[c.messages[i].to+1]++
-	}
-	for r := range c.ranks {
-		inbox[r+1] += inbox[r]
-	}
-	sent := make([]int32, len(c.messages)) // the messages to each rank, by sender and order
-	next := slices.Clone(inbox)
-	for i := range c.messages {
-		to := c.messages[i].to
-		sent[next[to]] = int32(i)
-		next[to]++
-	}
-	var order []uint64 // the receives of a rank, by sender and order
-	for rank := range c.ranks {
-		lo, hi := c.steps[c.first[rank]].recvs, c.steps[c.first[rank+1]].recvs
-		order = order[:0]
-		for i := lo; i < hi; i++ {
-			order = append(order, uint64(c.recvs[i].from)<<32|uint64(i))
+	for i, k := range sched.Match(c.ranks, c.messages, (*message).ends, c.recvs, (*recv).ends) {
+		switch {
+		case k < 0:
+			m := &c.messages[i]
+			return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", m.from, m.to)
+		case i < 0:
+			from, to := c.recvs[k].ends()
+			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", to, from)
 		}
-		slices.Sort(order)
-		if err := c.pair(rank, order, sent[inbox[rank]:inbox[rank+1]]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pair gives the receives of a rank the messages to it.
-func (c *collector) pair(rank int, recvs []uint64, sent []int32) error {
-	for k, key := range recvs {
-		from, i := key>>32, uint32(key)
-		if k == len(sent) || uint64(c.messages[sent[k]].from) != from {
-			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", rank, from)
-		}
-		c.meets[i] = sent[k]
-		if c.recvs[i].combine {
-			c.messages[sent[k]].size |= 1
-		}
-	}
-	if len(recvs) < len(sent) {
-		return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", c.messages[sent[len(recvs)]].from, rank)
+		c.meets[k] = int32(i)
+		c.messages[i].size |= c.recvs[k].combine()
 	}
 	return nil
 }
