@@ -151,22 +151,17 @@ func combining(sc Scene) []lane {
 	return all
 }
 
-// newRounds gathers the messages of each step of each rank's program. Schedules
-// say in which step of its ends' programs a message is, and the log when it
-// comes. Messages of one pair of ranks are in one order in both.
+// newRounds gathers the messages of each step of each rank's program.
 func newRounds(sc Scene) [][]round {
 	rounds := make([][]round, sc.Result.Ranks)
-	places := make(map[pair][]place)
-	for _, part := range sc.Parts {
-		lineUp(part, rounds, places)
+	at := func(rank, step int) *round {
+		for len(rounds[rank]) <= step {
+			rounds[rank] = append(rounds[rank], round{})
+		}
+		return &rounds[rank][step]
 	}
 	for i, m := range sc.Result.Log {
-		queue := places[pair{m.From, m.To}]
-		if len(queue) == 0 {
-			continue // the log is of other schedules
-		}
-		places[pair{m.From, m.To}] = queue[1:]
-		send, recv := &rounds[m.From][queue[0].send], &rounds[m.To][queue[0].recv]
+		send, recv := at(m.From, m.SendStep), at(m.To, m.RecvStep)
 		send.end, recv.end = max(send.end, m.End), max(recv.end, m.End)
 		if m.Combine {
 			recv.words += m.Words
@@ -176,34 +171,5 @@ func newRounds(sc Scene) [][]round {
 	return rounds
 }
 
-type pair struct{ from, to int }
-
-// A place is the steps of a message in the programs of its two ends.
+// A place is where a message is drawn at its two ends.
 type place struct{ send, recv int }
-
-// lineUp adds the steps of a part to those of its ranks, and to each pair of
-// ranks the places of its messages.
-func lineUp(part sim.Part, rounds [][]round, places map[pair][]place) {
-	t, err := part.Schedule.Timeline()
-	if err != nil {
-		return // it has not been simulated either
-	}
-	s := part.Schedule
-	seat := func(rank int) int {
-		if part.Ranks == nil {
-			return rank
-		}
-		return part.Ranks[rank]
-	}
-	before := make([]int, s.P) // steps of the parts before
-	for rank := range before {
-		before[rank] = len(rounds[seat(rank)])
-		rounds[seat(rank)] = append(rounds[seat(rank)], make([]round, len(s.Program(rank)))...)
-	}
-	for step := range t.Steps() {
-		for _, m := range t.Messages(step) {
-			ends := pair{seat(m.From), seat(m.To)}
-			places[ends] = append(places[ends], place{before[m.From] + m.SendStep, before[m.To] + m.RecvStep})
-		}
-	}
-}

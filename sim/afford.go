@@ -39,7 +39,7 @@ const (
 	perRank         = 210
 	perQueued       = 90  // per message, where they wait for each other,
 	perLine         = 8   // and per directed link
-	perRecorded     = 120 // per message of a log,
+	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names
 
 	defaultMemory = 4 << 30

@@ -58,7 +58,7 @@ func (n *naive) number() {
 	var ready func(r *naiveRank, step int) int
 	stepOf := func(m *naiveMessage) int {
 		if _, ok := known[m]; !ok {
-			known[m] = max(ready(n.ranks[m.From], m.sendStep), ready(n.ranks[m.To], m.recvStep))
+			known[m] = max(ready(n.ranks[m.From], m.SendStep), ready(n.ranks[m.To], m.RecvStep))
 		}
 		return known[m]
 	}

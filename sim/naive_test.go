@@ -41,8 +41,7 @@ type naiveStep struct {
 
 type naiveMessage struct {
 	sim.Message
-	place              int // among those of its sender's step
-	sendStep, recvStep int
+	place int // among those of its sender's step
 
 	links           []string // that it crosses
 	ends            int      // that have come to it
@@ -119,7 +118,8 @@ func (n *naive) enlist(p sim.Part) {
 		r.tail = 0
 		for _, send := range step.Sends {
 			for _, to := range send.To {
-				m := &naiveMessage{place: len(s.messages), sendStep: len(r.steps)}
+				m := &naiveMessage{place: len(s.messages)}
+				m.SendStep = len(r.steps)
 				m.From, m.To, m.Words = at, seat(to), wordsOf(p, send.Blocks)
 				for _, link := range topo.Route(n.Topology, n.seat(m.From), n.seat(m.To)) {
 					m.links = append(m.links, "link "+topo.LinkName(n.Topology, link))
@@ -142,7 +142,7 @@ func (n *naive) enlist(p sim.Part) {
 			way := pair{seat(recv.From), at}
 			m := sent[way][taken[way]]
 			taken[way]++
-			m.recvStep, m.Combine = k, recv.How != sched.Replace
+			m.RecvStep, m.Combine = k, recv.How != sched.Replace
 			r.steps[k].messages = append(r.steps[k].messages, m)
 			r.steps[k].takes++
 		}

@@ -47,8 +47,9 @@ func (p *played) reached(step int32) (at float64, by int32) {
 
 // message returns one, and the message before it that let its ends come, or -1.
 func (p *played) message(i int32) (m Message, by int32) {
-	sent, bySender := p.reached(p.stepOfSend(i))
-	received, by := p.reached(p.stepOfRecv(i))
+	sendStep, recvStep := p.stepOfSend(i), p.stepOfRecv(i)
+	sent, bySender := p.reached(sendStep)
+	received, by := p.reached(recvStep)
 	if sent >= received {
 		by = bySender
 	}
@@ -57,7 +58,8 @@ func (p *played) message(i int32) (m Message, by int32) {
 	m = Message{
 		Step: int(it.round - 1), From: int(it.from), To: int(it.to),
 		Words: p.words(it), Hops: hops, Combine: it.combine(),
-		Ready: max(sent, received),
+		Ready:    max(sent, received),
+		SendStep: int(sendStep - p.first[it.from]), RecvStep: int(recvStep - p.first[it.to]),
 	}
 	m.Start, m.End = m.Ready, m.Ready+p.duration(m.Words, hops)
 	if p.start != nil {

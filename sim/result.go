@@ -66,6 +66,10 @@ type Message struct {
 	Ready    float64 // when both its ends have come to it
 	Start    float64 // when all that it needs is free, too
 	End      float64 // when it has arrived
+
+	// The steps of its ends' own programs: the steps that send or receive,
+	// counted from 0 through all parts that a rank has a part in.
+	SendStep, RecvStep int
 }
 
 // A Leg is a message of the critical path. It began as soon as the leg before
