@@ -148,7 +148,7 @@ func (p *page) tables(r *sim.Result, f *film) {
 		p.Path = append(p.Path, pageLeg{
 			Message: messageName(leg.From, leg.To), Step: leg.Step + 1, Words: leg.Words,
 			Start: figures(leg.Start), End: figures(leg.End), Waited: figures(leg.Waited),
-			For: leg.For, After: figures(leg.After),
+			For: leg.WaitedFor, After: figures(leg.ComputeAfter),
 		})
 	}
 }

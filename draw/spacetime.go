@@ -64,7 +64,7 @@ func newSpaceTime(s Scene) *spaceTime {
 	r := s.Result
 	f := &spaceTime{scene: s, lanes: newLanes(s), critical: make(map[sim.Message]string), span: r.Time}
 	for _, leg := range r.Path {
-		f.critical[leg.Message] = leg.For
+		f.critical[leg.Message] = leg.WaitedFor
 	}
 	if f.span == 0 {
 		f.span = 1

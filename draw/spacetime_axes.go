@@ -180,8 +180,8 @@ func (f *spaceTime) describe() string {
 			b.WriteString(", ")
 		}
 		fmt.Fprintf(&b, "%d→%d", leg.From, leg.To)
-		if leg.For != "" {
-			fmt.Fprintf(&b, " (waits for %s)", leg.For)
+		if leg.WaitedFor != "" {
+			fmt.Fprintf(&b, " (waits for %s)", leg.WaitedFor)
 		}
 	}
 	if len(r.Path) > 0 {

@@ -1,11 +1,11 @@
 package sim
 
-// A pile gives back the least first: a binary heap.
-type pile []float64
+// A heap is a binary heap: pop returns the least element.
+type heap []float64
 
-func (p *pile) push(x float64) {
-	*p = append(*p, x)
-	items := *p
+func (h *heap) push(x float64) {
+	*h = append(*h, x)
+	items := *h
 	for i := len(items) - 1; i > 0; {
 		up := (i - 1) / 2
 		if items[i] >= items[up] {
@@ -16,12 +16,12 @@ func (p *pile) push(x float64) {
 	}
 }
 
-func (p *pile) pop() float64 {
-	items := *p
+func (h *heap) pop() float64 {
+	items := *h
 	first, n := items[0], len(items)-1
 	items[0] = items[n]
 	items = items[:n]
-	*p = items
+	*h = items
 	for i := 0; ; {
 		least := i
 		for down := 2*i + 1; down <= 2*i+2 && down < n; down++ {
@@ -46,16 +46,16 @@ type event struct {
 type kind uint8
 
 const (
-	arrival   kind = iota // a message has arrived
-	flowing               // a message's start-up is over, and its words begin to flow
-	beginning             // a rank begins a step
+	arrival       kind = iota // a message has arrived
+	transferStart             // a message's start-up is over, and its words begin to flow
+	stepStart                 // a rank begins a step
 )
 
-// A calendar holds events by time. Where much happens at once, as it does in
-// the simulation of a regular schedule, an event costs no more than a place in
-// a list.
+// A calendar holds events by time. Events of the same time, which are many in
+// the simulation of a regular schedule, cost no more than an element of a list
+// each.
 type calendar struct {
-	times pile // those with an entry
+	times heap // those with an entry
 	at    map[float64]*[]event
 	spare []*[]event
 }
@@ -84,9 +84,10 @@ func (c *calendar) first() (time float64, any bool) {
 	return c.times[0], true
 }
 
-// take removes the events up to a time, and appends them to a list.
+// take removes the events up to and including a time, and appends them to a
+// list.
 func (c *calendar) take(to float64, events []event) []event {
-	for time, any := c.first(); any && by(time, to); time, any = c.first() {
+	for time, any := c.first(); any && notAfter(time, to); time, any = c.first() {
 		list := c.at[c.times.pop()]
 		delete(c.at, time)
 		events = append(events, *list...)
@@ -96,6 +97,6 @@ func (c *calendar) take(to float64, events []event) []event {
 	return events
 }
 
-// by reports whether a time has come. What differs by rounding alone happens at
-// the same time, or who is first would depend on the unit of time.
-func by(time, now float64) bool { return time <= now*(1+1e-12) }
+// notAfter reports whether a time has come. Times that differ by rounding alone
+// are the same; otherwise the order of events would depend on the unit of time.
+func notAfter(time, now float64) bool { return time <= now*(1+1e-12) }

@@ -12,51 +12,44 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// Run takes the shortest way that it can. These tests send schedules down every
-// way that is open to them, and compare.
+// Run takes the cheapest engine that gives the right times. These tests run
+// schedules with every engine and order of ranks that does, and compare.
 
-var ways = map[string]func(c Config, s *score, n *network) *rounds{
-	"depth first": func(c Config, s *score, n *network) *rounds {
-		r := newRounds(c, s, n)
-		r.depthFirst()
-		return r
-	},
-	"breadth first": func(c Config, s *score, n *network) *rounds {
-		r := newRounds(c, s, n)
-		r.breadthFirst()
-		return r
-	},
+var orders = map[string]func(*contentionFree){
+	"depth first":   (*contentionFree).depthFirst,
+	"breadth first": (*contentionFree).breadthFirst,
 }
 
-// way plays a schedule in one of the ways, and event by event if queued, and
-// reports whether that is as good as any.
-func way(t *testing.T, name string, queued bool, c Config, p Part) (r *Result, open bool) {
+// runWith simulates a schedule in one of the orders, and event by event if
+// queued, and reports whether its times are right.
+func runWith(t *testing.T, order string, queued bool, c Config, p Part) (r *Result, right bool) {
 	t.Helper()
-	s, err := newScore(p.Schedule.P, []Part{p}, estimate{})
+	table, err := newProgramTable(p.Schedule.P, []Part{p}, estimate{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := newNetwork(c, p.Schedule.P)
-	lined := ways[name](c, s, n)
+	e := newContentionFree(c, table, n)
+	orders[order](e)
 	switch {
-	case lined.disordered || lined.contended && !queued:
+	case e.outOfOrder || e.contended && !queued:
 		return nil, false
-	case lined.undone > 0:
-		t.Fatal(lined.stuck())
+	case e.undelivered > 0:
+		t.Fatal(e.stuck())
 	}
-	lined.complete()
+	e.completeSteps()
 	if queued {
-		return lined.result(newQueue(c, s, n).run()), true
+		return e.result(newQueueing(c, table, n).run()), true
 	}
-	return lined.result(lined.times), true
+	return e.result(e.times), true
 }
 
-func TestAllWaysToSimulateAScheduleAgree(t *testing.T) {
+func TestAllEnginesAgree(t *testing.T) {
 	tolerant := gocmp.Options{
 		gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(a, b) }),
 		cmpopts.IgnoreFields(Result{}, "Config", "Path"), cmpopts.EquateEmpty(),
 	}
-	open := map[string]int{}
+	right := map[string]int{}
 	for _, a := range algo.Catalog() {
 		for _, p := range []int{1, 2, 3, 8, 17} {
 			s, err := algo.New(a.Collective, a.Name, p, 0, algo.VariantBytes)
@@ -70,18 +63,18 @@ func TestAllWaysToSimulateAScheduleAgree(t *testing.T) {
 			for _, network := range []topo.Topology{full, ring(t, p)} {
 				part := Part{Schedule: s, Words: 3*s.Blocks + 1}
 				c := Config{Topology: network, Model: model.Model{Ts: 0.3, Tw: 0.1, Th: 0.7, Top: 0.9}, Record: true}
-				want, ok := way(t, "breadth first", true, c, part)
+				want, ok := runWith(t, "breadth first", true, c, part)
 				if !ok {
 					t.Fatalf("%v %s p=%d %v: breadth first is out of order", a.Collective, a.Name, p, network)
 				}
-				for name := range ways {
+				for name := range orders {
 					for _, queued := range []bool{false, true} {
-						got, ok := way(t, name, queued, c, part)
+						got, ok := runWith(t, name, queued, c, part)
 						if !ok {
 							continue
 						}
 						if !queued {
-							open[name]++
+							right[name]++
 						}
 						if diff := gocmp.Diff(got, want, tolerant); diff != "" {
 							t.Fatalf("%v %s p=%d %v, %s, queued %v: got -, want +\n%s", a.Collective, a.Name, p, network, name, queued, diff)
@@ -91,12 +84,11 @@ func TestAllWaysToSimulateAScheduleAgree(t *testing.T) {
 			}
 		}
 	}
-	for name := range ways {
-		if open[name] < 100 {
-			t.Errorf("%s without a queue: only %d schedules went that way", name, open[name])
+	for name := range orders {
+		if right[name] < 100 {
+			t.Errorf("%s without queues: only %d schedules have the right times", name, right[name])
 		}
 	}
-
 }
 
 func ring(t *testing.T, p int) topo.Topology {

@@ -182,28 +182,28 @@ func (n *naive) pathBreaks(r *sim.Result) string {
 			return fmt.Sprintf("leg %d is no message", i)
 		}
 		m := n.messages[k]
-		if !near(leg.Waited, m.Start-m.Ready) || (leg.For != "") != (leg.Waited > 0) {
-			return fmt.Sprintf("leg %d has waited %v for %q", i, leg.Waited, leg.For)
+		if !near(leg.Waited, m.Start-m.Ready) || (leg.WaitedFor != "") != (leg.Waited > 0) {
+			return fmt.Sprintf("leg %d has waited %v for %q", i, leg.Waited, leg.WaitedFor)
 		}
 		if i == 0 {
-			if leg.For != "" || leg.Ready > n.copied(m)*(1+1e-9) {
+			if leg.WaitedFor != "" || leg.Ready > n.copied(m)*(1+1e-9) {
 				return "the first leg does not start at the beginning"
 			}
 			continue
 		}
 		before := r.Path[i-1]
 		switch {
-		case leg.For == "" && !near(before.End+before.After, leg.Ready):
+		case leg.WaitedFor == "" && !near(before.End+before.ComputeAfter, leg.Ready):
 			return fmt.Sprintf("leg %d is not ready when the one before lets it", i)
-		case leg.For == "" && !n.Sync && leg.From != before.From && leg.From != before.To && leg.To != before.From && leg.To != before.To:
+		case leg.WaitedFor == "" && !n.Sync && leg.From != before.From && leg.From != before.To && leg.To != before.From && leg.To != before.To:
 			return fmt.Sprintf("leg %d has no rank in common with the one before", i)
-		case leg.For != "" && (!near(before.End, leg.Start) || before.After != 0):
+		case leg.WaitedFor != "" && (!near(before.End, leg.Start) || before.ComputeAfter != 0):
 			return fmt.Sprintf("leg %d does not start when the one before lets it", i)
-		case leg.For != "" && !n.holds(before.Message, leg.For):
-			return fmt.Sprintf("leg %d waits for %s, which the one before does not have", i, leg.For)
+		case leg.WaitedFor != "" && !n.holds(before.Message, leg.WaitedFor):
+			return fmt.Sprintf("leg %d waits for %s, which the one before does not have", i, leg.WaitedFor)
 		}
 	}
-	if k := len(r.Path); k > 0 && !near(r.Path[k-1].End+r.Path[k-1].After, r.Time) {
+	if k := len(r.Path); k > 0 && !near(r.Path[k-1].End+r.Path[k-1].ComputeAfter, r.Time) {
 		return "the last leg does not end the whole"
 	}
 	whole := r.Time

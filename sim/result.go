@@ -8,10 +8,10 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A Result is what a simulation found. Times are in the model's unit, from 0 on.
-// Steps are those of [sched.Schedule.Timeline]: a message belongs to the first
-// in which both its ends have finished their earlier steps, whenever that is.
-// They are counted from 0.
+// A Result is the outcome of a simulation. Times are in the unit of
+// Config.Model and start at 0. Steps are those of [sched.Schedule.Timeline],
+// counted from 0: a message belongs to the first step in which both its ends
+// have finished their earlier steps, whatever the time.
 type Result struct {
 	Config   Config
 	Ranks    int
@@ -30,24 +30,25 @@ type Result struct {
 	Links []Link    // with Config.Record: every directed link that carries a message, by id
 }
 
-// A Step is what happens in one step. If a rank's own step has messages of
-// several of these, what it combines then belongs to the last of them.
+// A Step sums up one step of the timeline. If a step of a rank's own program has
+// messages of several of them, what the rank combines belongs to the last.
 type Step struct {
 	Messages    int
 	Words       int
-	Start, End  float64 // from when its first message starts until the last has come and been combined
+	Start, End  float64 // its first message starts; the last has arrived and been combined
 	LinksInUse  int     // directed links that its messages cross
 	MaxLinkLoad int
 	Congested   []Load // the links that are asked to carry more than one message, by id
 }
 
-// A Load is what one directed link is asked to carry in one step.
+// A Load is the number of messages that one directed link is asked to carry in
+// one step.
 type Load struct {
 	Link     int // see topo.LinkName
 	Messages int
 }
 
-// A Rank is what one rank does.
+// A Rank is the totals of one rank.
 type Rank struct {
 	Sent, Received           int     // messages
 	SentWords, ReceivedWords int     // words
@@ -63,8 +64,8 @@ type Message struct {
 	Words    int
 	Hops     int     // links on its route
 	Combine  bool    // the receiver combines it with what it holds
-	Ready    float64 // when both its ends have come to it
-	Start    float64 // when all that it needs is free, too
+	Ready    float64 // when both its ends have reached the step that sends or receives it
+	Start    float64 // when the ports and links that it needs are free, too
 	End      float64 // when it has arrived
 
 	// The steps of its ends' own programs: the steps that send or receive,
@@ -72,16 +73,17 @@ type Message struct {
 	SendStep, RecvStep int
 }
 
-// A Leg is a message of the critical path. It began as soon as the leg before
-// it let it: a message of one of its ends, or one whose place it took.
+// A Leg is a message of the critical path. It became ready, or started, as soon
+// as the leg before it allowed: that is a message of one of its ends, or the
+// message that held what it waited for.
 type Leg struct {
 	Message
-	Waited float64 // from Ready to Start
-	For    string  // what it waited for: "link 1→2", "rank 3 to send" or "rank 3 to receive"; "" if it did not
-	After  float64 // time from Message.End until the next leg's ready or start, for combining; the last leg's until the end
+	Waited       float64 // from Ready to Start
+	WaitedFor    string  // "link 1→2", "rank 3 to send" or "rank 3 to receive"; "" if it did not wait
+	ComputeAfter float64 // time from End until the next leg is ready or starts, for combining; the last leg's until the end
 }
 
-// A Link is what one directed link carries in all.
+// A Link is the totals of one directed link.
 type Link struct {
 	Link     int // see topo.LinkName
 	Messages int
@@ -89,14 +91,15 @@ type Link struct {
 	Busy     float64 // the time for which it carries at least one message
 }
 
-// Name returns what a report calls a directed link, such as "1→2".
+// Name returns the name of a directed link in reports, such as "1→2".
 func (r *Result) Name(link int) string { return topo.LinkName(r.Config.Topology, link) }
 
-// result puts together what is known of the rounds, and of when they happened.
-func (r *rounds) result(t *times) *Result {
+// result puts together the steps that contentionFree found, and when they
+// happened.
+func (e *contentionFree) result(t *times) *Result {
 	out := &Result{
-		Config: r.config, Ranks: len(t.stands), Steps: len(r.perStep), Messages: len(r.messages),
-		PerStep: r.perStep, PerRank: make([]Rank, len(t.stands)),
+		Config: e.config, Ranks: len(t.ranks), Steps: len(e.perStep), Messages: len(e.messages),
+		PerStep: e.perStep, PerRank: make([]Rank, len(t.ranks)),
 	}
 	for i := range out.PerStep {
 		s := &out.PerStep[i]
@@ -106,34 +109,24 @@ func (r *rounds) result(t *times) *Result {
 			s.Start, s.End = t.spans[i].start, t.spans[i].end
 		}
 	}
-	for i := range t.stands {
-		out.PerRank[i] = t.stands[i].did
+	for i := range t.ranks {
+		out.PerRank[i] = t.ranks[i].total
 		out.Time = max(out.Time, out.PerRank[i].End)
 	}
-	p := played{score: r.score, network: r.network, times: t, sync: r.config.Sync, meet: make([]int32, len(r.messages))}
-	for recv, message := range r.meets {
-		p.meet[message] = int32(recv)
+	p := solved{programTable: e.programTable, network: e.network, times: t, sync: e.config.Sync, recvOf: make([]int32, len(e.messages))}
+	for recv, message := range e.messageOf {
+		p.recvOf[message] = int32(recv)
 	}
-	out.Path = p.path()
-	if r.config.Record {
+	out.Path = p.criticalPath()
+	if e.config.Record {
 		out.Log = p.log()
 		out.Links = p.linkUse(out.Log)
 	}
 	return out
 }
 
-// log returns every message, by step, sender, and place in its program.
-func (p *played) log() []Message {
-	log := make([]Message, len(p.messages))
-	for i := range log {
-		log[i], _ = p.message(int32(i))
-	}
-	slices.SortStableFunc(log, func(a, b Message) int { return a.Step - b.Step })
-	return log
-}
-
-// linkUse returns what each directed link carries in all.
-func (p *played) linkUse(log []Message) []Link {
+// linkUse returns the totals of every directed link that carries a message.
+func (p *solved) linkUse(log []Message) []Link {
 	type use struct {
 		Link
 		busy []interval
@@ -163,7 +156,7 @@ func (p *played) linkUse(log []Message) []Link {
 
 type interval struct{ start, end float64 }
 
-// covered returns the time that intervals cover together.
+// covered returns the length of the union of intervals.
 func covered(all []interval) (time float64) {
 	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.start, b.start) })
 	until := 0.0

@@ -81,7 +81,7 @@ const noCongestion = "the formula expects no congestion"
 
 // waitsForLink reports whether a message on the critical path waits for a link.
 func waitsForLink(r *sim.Result) bool {
-	return slices.ContainsFunc(r.Path, func(l sim.Leg) bool { return strings.HasPrefix(l.For, "link ") })
+	return slices.ContainsFunc(r.Path, func(l sim.Leg) bool { return strings.HasPrefix(l.WaitedFor, "link ") })
 }
 
 // uneven reports whether a vector is cut into pieces of different lengths.

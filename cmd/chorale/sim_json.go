@@ -201,7 +201,7 @@ func newSimLoads(r *sim.Result, detailed bool) simLoads {
 		}
 	}
 	for _, l := range r.Path {
-		s.Path = append(s.Path, simLeg{l.Step + 1, l.From, l.To, l.Words, l.Hops, l.Ready, l.Start, l.End, l.Waited, l.For, l.After})
+		s.Path = append(s.Path, simLeg{l.Step + 1, l.From, l.To, l.Words, l.Hops, l.Ready, l.Start, l.End, l.Waited, l.WaitedFor, l.ComputeAfter})
 	}
 	for _, l := range r.Links {
 		s.Links = append(s.Links, simLink{r.Name(l.Link), l.Messages, l.Words, l.Busy})

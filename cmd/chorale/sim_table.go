@@ -228,7 +228,7 @@ func (s *simTables) path() {
 	s.row("", "", "", "links", units, units, units, units, units, "a link, or a rank")
 	s.rows(len(s.r.Path), func(i int) {
 		l := s.r.Path[i]
-		s.row(fmt.Sprintf("%d→%d", l.From, l.To), l.Step+1, l.Words, l.Hops, l.Ready, l.Waited, l.Start, l.End, l.After, cmp.Or(l.For, "-"))
+		s.row(fmt.Sprintf("%d→%d", l.From, l.To), l.Step+1, l.Words, l.Hops, l.Ready, l.Waited, l.Start, l.End, l.ComputeAfter, cmp.Or(l.WaitedFor, "-"))
 	})
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// ErrTooLarge is what a [*TooLargeError] is.
+// ErrTooLarge is the error that every [*TooLargeError] wraps.
 var ErrTooLarge = errors.New("the simulation is too large")
 
-// A TooLargeError says what a simulation would have taken that was refused.
+// A TooLargeError says why a simulation was refused: its estimated size.
 type TooLargeError struct {
-	Messages float64 // about so many
+	Messages float64
 	Bytes    float64 // of memory
 	Seconds  float64 // on a machine that simulates 5 million messages in a second
 	Limit    int64   // of memory, in bytes
@@ -29,16 +29,16 @@ func (e *TooLargeError) Error() string {
 
 func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
-// What a simulation takes, in bytes. What is collected counts twice: until it
-// is complete, the programs that it is made of leave as much behind before the
-// collector runs.
+// The memory of a simulation, in bytes. The table of programs counts twice:
+// while it is built, the programs leave as much garbage behind before the
+// garbage collector runs.
 const (
-	perCollected    = 2 * 24 // per message, and per step
-	perMatched      = 8      // per message
-	perLane         = 16     // per directed link
+	perEntry        = 2 * 24 // per message, and per step
+	perMatch        = 8      // per message
+	perResource     = 16     // per directed link
 	perRank         = 210
-	perQueued       = 90  // per message, where they wait for each other,
-	perLine         = 8   // and per directed link
+	perQueued       = 90  // per message, where messages wait for each other,
+	perQueue        = 8   // and per directed link
 	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names
 
@@ -46,44 +46,45 @@ const (
 	perSecond     = 5e6 // messages
 )
 
-// An estimate is what a few programs say of all.
+// An estimate is the size of a simulation, extrapolated from a few programs.
 type estimate struct{ steps, messages float64 }
 
-// capacities returns lengths of lists in which all will fit, most likely.
+// capacities returns capacities of lists that most likely hold all steps and
+// messages.
 func (e estimate) capacities() (steps, messages int) {
 	return int(e.steps*1.01) + 1024, int(e.messages*1.01) + 1024
 }
 
-// survey looks at the programs of a few ranks, roots among them.
-func survey(parts []Part) (e estimate) {
+// estimateSize makes the programs of a few ranks of each part, roots among them.
+func estimateSize(parts []Part) (e estimate) {
 	for _, p := range parts {
 		e.add(p.Schedule)
 	}
 	return e
 }
 
-// add looks at a root, which may have much more to do than others, and takes
-// some of the others for all.
+// add counts the root, which may have much more to do than others, and takes
+// the average of a few other ranks for all others.
 func (e *estimate) add(s *sched.Schedule) {
-	const looks = 8
+	const samples = 8
 	root := count(s.Program(s.Root))
 	e.steps, e.messages = e.steps+root.steps, e.messages+root.messages
 	var sum estimate
-	seen, stride := 0, max(1, s.P/looks)
+	counted, stride := 0, max(1, s.P/samples)
 	for rank := stride / 2; rank < s.P; rank += stride {
 		if rank != s.Root {
 			one := count(s.Program(rank))
 			sum.steps, sum.messages = sum.steps+one.steps, sum.messages+one.messages
-			seen++
+			counted++
 		}
 	}
-	if seen > 0 {
-		others := float64(s.P-1) / float64(seen)
+	if counted > 0 {
+		others := float64(s.P-1) / float64(counted)
 		e.steps, e.messages = e.steps+sum.steps*others, e.messages+sum.messages*others
 	}
 }
 
-// count returns what one program has.
+// count returns the steps and messages of one program.
 func count(p sched.Program) (e estimate) {
 	for _, s := range p {
 		if len(s.Sends)+len(s.Recvs) > 0 {
@@ -96,13 +97,13 @@ func count(p sched.Program) (e estimate) {
 	return e
 }
 
-// affordable refuses what would take more memory than the limit; queued tells
-// whether messages wait for each other.
-func (c Config) affordable(ranks int, e estimate, queued bool) error {
+// checkMemory refuses a simulation that would take more memory than the limit.
+// Queued tells whether messages wait for each other.
+func (c Config) checkMemory(ranks int, e estimate, queued bool) error {
 	links := 2 * float64(c.Topology.LinkCount())
-	bytes := (e.messages+e.steps)*perCollected + e.messages*perMatched + links*perLane + float64(ranks)*perRank
+	bytes := (e.messages+e.steps)*perEntry + e.messages*perMatch + links*perResource + float64(ranks)*perRank
 	if queued {
-		bytes += e.messages*perQueued + links*perLine
+		bytes += e.messages*perQueued + links*perQueue
 	}
 	if c.Record {
 		bytes += e.messages*perRecorded + math.Min(links, e.messages*float64(c.Topology.Diameter()))*perRecordedLink

@@ -1,0 +1,246 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// contentionFree finds the step of the timeline that each message belongs to:
+// the first that both its ends have reached. The messages that a link is asked
+// to carry in a step follow from that, whatever the costs.
+//
+// It also times everything as if no message ever waited for another. As long as
+// no link and no port is requested before it is free again, these times are
+// right. If one is, contended is set, and [queueing] must find the times.
+//
+// Ranks may advance in any order. Depth first, a rank goes on as far as it gets,
+// and with it the ranks that waited for it; most schedules then touch memory
+// that they have touched just before. But links must be requested in the order
+// of steps. Where they are not, outOfOrder is set, and all must be done again
+// breadth first: all ranks that can begin a step begin it before any begins
+// another.
+type contentionFree struct {
+	*programTable
+	*network
+	config     Config
+	times      *times
+	contended  bool
+	outOfOrder bool
+
+	links              []linkState // per directed link
+	sendFree, recvFree []float64   // per rank: when its send and receive ports are free again; nil with all ports
+
+	runnable    []int32 // the ranks that begin a step
+	undelivered int     // messages
+	perStep     []Step
+	minSteps    int // steps of the timeline, with those of ranks that only copy at the end
+}
+
+// A linkState is the use of one directed link.
+type linkState struct {
+	freeAt    float64
+	step      int32 // 1 + the last step in which a message requested it
+	congested int32 // 0 if one did; otherwise 1 + the link's index in Step.Congested
+}
+
+// runContentionFree returns the solved engine, or an error if ranks wait for
+// ever.
+func runContentionFree(c Config, p *programTable, n *network) (*contentionFree, error) {
+	e := newContentionFree(c, p, n)
+	if c.Sync {
+		e.breadthFirst()
+	} else if e.depthFirst(); e.outOfOrder {
+		for i := range p.messages {
+			p.messages[i].timelineStep = 0
+		}
+		e = newContentionFree(c, p, n)
+		e.breadthFirst()
+	}
+	if e.undelivered > 0 {
+		return nil, e.stuck()
+	}
+	e.completeSteps()
+	return e, nil
+}
+
+func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
+	e := &contentionFree{
+		programTable: p, network: n, config: c,
+		times:       newTimes(p, c.Sync, c.Record, false),
+		links:       make([]linkState, n.links),
+		undelivered: len(p.messages),
+	}
+	if !c.AllPort {
+		e.sendFree, e.recvFree = make([]float64, p.ranks), make([]float64, p.ranks)
+	}
+	e.runnable = make([]int32, p.ranks)
+	for i := range e.runnable {
+		e.runnable[i] = int32(p.ranks - 1 - i)
+	}
+	return e
+}
+
+func (e *contentionFree) depthFirst() {
+	for n := len(e.runnable); n > 0 && !e.outOfOrder; n = len(e.runnable) {
+		rank := e.runnable[n-1]
+		e.runnable = e.runnable[:n-1]
+		e.enterStep(rank)
+	}
+}
+
+func (e *contentionFree) breadthFirst() {
+	var ranks []int32
+	for len(e.runnable) > 0 {
+		ranks, e.runnable = e.runnable, ranks[:0]
+		for _, rank := range ranks {
+			e.enterStep(rank)
+		}
+		e.times.beginNext()
+	}
+}
+
+// enterStep brings a rank to its next step. The messages whose other end is
+// there already are transferred.
+func (e *contentionFree) enterStep(rank int32) {
+	s := &e.times.ranks[rank]
+	n := s.step
+	if n == e.first[rank+1] {
+		e.finishRank(rank, s)
+		return
+	}
+	if e.config.Sync {
+		s.begun = e.times.begun
+	}
+	if e.before != nil {
+		s.begun += s.compute(e.before[n], e.model.Top)
+	}
+	e.times.beginStep(n, s.begun)
+	sends, endSends := e.sent(n)
+	recvs, endRecvs := e.received(n)
+	s.arrived, s.cause = s.begun, -1
+	s.pending = endSends - sends + endRecvs - recvs
+	for i := sends; i < endSends; i++ {
+		e.endReady(i)
+	}
+	for _, i := range e.messageOf[recvs:endRecvs] {
+		e.endReady(i)
+	}
+}
+
+// endReady records that one end of a message is ready, and transfers the
+// message if that is the second.
+func (e *contentionFree) endReady(i int32) {
+	const oneEnd = -1
+	if m := &e.messages[i]; m.timelineStep == 0 {
+		m.timelineStep = oneEnd
+	} else {
+		e.transfer(i, m)
+	}
+}
+
+// finishRank ends a rank's program.
+func (e *contentionFree) finishRank(rank int32, s *rankState) {
+	if e.copiesAfter[rank] {
+		e.minSteps = max(e.minSteps, int(s.timelineStep)+1)
+	}
+	s.total.End = s.begun + s.compute(e.after[rank], e.model.Top)
+}
+
+// transfer carries a message from end to end.
+func (e *contentionFree) transfer(i int32, m *message) {
+	a, b := &e.times.ranks[m.from], &e.times.ranks[m.to]
+	words := e.words(m)
+	step := max(a.timelineStep, b.timelineStep)
+	here := e.stepOf(step)
+	start := max(a.begun, b.begun)
+	route := e.route(m.from, m.to)
+	took := e.duration(words, len(route))
+	end := start + took
+	for _, link := range route {
+		e.request(link, step, here, start, end)
+	}
+	if e.sendFree != nil && took > 0 {
+		e.contended = e.contended || !notAfter(e.sendFree[m.from], start) || !notAfter(e.recvFree[m.to], start)
+		e.sendFree[m.from], e.recvFree[m.to] = end, end
+	}
+	m.timelineStep = step + 1
+	e.undelivered--
+	here.Messages++
+	here.Words += words
+	e.times.span(step).cover(start, end)
+	e.times.delayNext(end, i)
+	if e.times.start != nil {
+		e.times.start[i], e.times.finish[i] = start, end
+	}
+	a.sent(words, took)
+	b.received(words, took, m.combine())
+	if a.arrive(i, m.timelineStep, end) {
+		e.endStep(m.from, a)
+	}
+	if b.arrive(i, m.timelineStep, end) {
+		e.endStep(m.to, b)
+	}
+}
+
+// stepOf returns a step of the timeline.
+func (e *contentionFree) stepOf(step int32) *Step {
+	for len(e.perStep) <= int(step) {
+		e.perStep = append(e.perStep, Step{})
+	}
+	return &e.perStep[step]
+}
+
+func (e *contentionFree) endStep(rank int32, s *rankState) {
+	e.times.endStep(s, e.steps, e.model.Top)
+	e.runnable = append(e.runnable, rank)
+}
+
+// request takes a link for a message, and counts the messages that the link is
+// asked to carry in the step. Links that are requested in order of steps, and
+// never before they are free, delay no message.
+func (e *contentionFree) request(link, step int32, here *Step, start, end float64) {
+	l := &e.links[link]
+	if start < end {
+		e.contended = e.contended || !notAfter(l.freeAt, start)
+		l.freeAt = end
+	}
+	switch {
+	case l.step < step+1:
+		l.step, l.congested = step+1, 0
+		here.LinksInUse++
+		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
+		return
+	case l.step > step+1:
+		e.outOfOrder = true
+		return
+	case l.congested == 0:
+		here.Congested = append(here.Congested, Load{int(link), 1})
+		l.congested = int32(len(here.Congested))
+	}
+	load := &here.Congested[l.congested-1]
+	load.Messages++
+	here.MaxLinkLoad = max(here.MaxLinkLoad, load.Messages)
+}
+
+// completeSteps adds the steps that have no messages, and sorts what the others
+// list.
+func (e *contentionFree) completeSteps() {
+	for len(e.perStep) < e.minSteps {
+		e.perStep = append(e.perStep, Step{})
+	}
+	for _, s := range e.perStep {
+		slices.SortFunc(s.Congested, func(a, b Load) int { return cmp.Compare(a.Link, b.Link) })
+	}
+}
+
+// stuck names a rank that waits for ever.
+func (e *contentionFree) stuck() error {
+	for rank := range e.times.ranks {
+		s := &e.times.ranks[rank]
+		if s.step < e.first[rank+1] {
+			return fmt.Errorf("the programs do not fit together: rank %d waits for ever in its step %d", rank, s.step-e.first[rank]+1)
+		}
+	}
+	return nil
+}
