@@ -1,17 +1,3 @@
-// Package algo holds the algorithms: for each collective, the ways to do it
-// that the literature knows.
-//
-// [New] makes a schedule from an algorithm's name and parameters, [Catalog] lists
-// what there is, and [Cheapest] chooses by cost. Each algorithm has a file of its
-// own, which says what the idea is, what it costs, when to prefer it, and where
-// it comes from. Costs are written in α, the start-up time of a message, β, the
-// time per word, and γ, the time per word combined; n is the words of the whole
-// vector, p the number of ranks, and lg the logarithm to base 2. They assume one
-// port: a rank sends one message and receives one at a time. Only what is
-// restricted to all ports assumes that a rank uses all its links at once.
-//
-// A rank's program is made from its number, p, the root and the parameters
-// alone, in time and memory that follow from its own steps.
 package algo
 
 import (
@@ -23,22 +9,23 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// An Algorithm is one row of the catalogue.
+// An Algorithm is one row of the catalog. Its exported fields describe it; make
+// schedules with [New].
 type Algorithm struct {
 	Collective   sched.Collective
 	Name         string
 	Params       []Param
 	Restrictions Restrictions
-	Formula      string // the cost, for people; see the package comment for its letters
-	Prefer       string // when it is the right one, in a line
+	Formula      string // the cost, as text; see the package comment for its letters
+	Prefer       string // when to prefer it, in one line
 
-	// cost counts what the formula says, for n words.
+	// cost evaluates the formula for n words.
 	cost func(c call, n float64) model.Cost
-	// build makes the plan of a call that has passed all checks.
-	build func(c call) plan
+	// build makes the generator of a call that has passed all checks.
+	build func(c call) generator
 }
 
-// A call is what is asked of an algorithm, with its parameters settled.
+// A call is the arguments of [New], with a value for every parameter.
 type call struct {
 	p, root int
 	bytes   int // the size of the whole vector; 0 if unknown
@@ -54,85 +41,85 @@ func (c call) word(key string) string { return c.values[key].text }
 // sizes returns the value of a parameter that is a list like 4x4.
 func (c call) sizes(key string) []int { return c.values[key].sizes }
 
-// A plan is what an algorithm makes of a call: the numbers of the schedule, and
-// how one rank's program goes.
-type plan struct {
+// A generator makes the programs of one schedule: program adds the steps of one
+// rank to a builder.
+type generator struct {
 	blocks, scratch int
 	program         func(b *sched.Builder, rank int)
 }
 
 // New makes the schedule of a collective among p ranks. The spec is the name of
-// an algorithm, with parameters if need be: "binomial",
-// "binomial,order=ascending", "mesh,dims=4x4". The root is 0 for collectives
-// that have none, and the distance of a shift. Bytes is the size of the whole
-// vector, by which some parameters are chosen; 0 if it is unknown.
+// an algorithm and, if any, parameters: "binomial", "binomial,order=ascending",
+// "mesh,dims=4x4". The root is 0 for collectives that have none, and the distance
+// of a shift. Bytes is the size of the whole vector, by which some parameters are
+// chosen; 0 if it is unknown.
 //
-// New itself does little, whatever p is: programs are made when the schedule is
-// asked for them. Its errors are one line: what was asked, what is wrong with
-// it, and what would be right.
+// New makes no program: the schedule makes the program of a rank when it is asked
+// for it, and may be asked by several goroutines at once. An error is one line
+// that says what was asked, what is wrong, and what would be right.
 func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, error) {
-	a, call, canonical, err := settle(c, spec, p, root, bytes)
+	a, call, canonical, err := resolve(c, spec, p, root, bytes)
 	if err != nil {
 		return nil, err
 	}
-	plan := a.build(call)
+	g := a.build(call)
 	s := &sched.Schedule{
 		Collective:  c,
 		Algorithm:   canonical,
 		P:           p,
 		Root:        root,
-		Blocks:      plan.blocks,
-		Scratch:     plan.scratch,
+		Blocks:      g.blocks,
+		Scratch:     g.scratch,
 		Commutative: a.Restrictions.Commutative,
-		Make:        plan.make(p),
+		Make:        g.make(p),
 	}
 	s.EqualBlocks = a.Restrictions.EqualBlocks
 	s.Uneven = s.Partitioned() && !a.Restrictions.EqualParts && !s.EqualBlocks
 	return s, nil
 }
 
-// builders are at rest between programs. A builder that is used again spares
-// the next program the growing of its lists.
+// builders are those not in use. A builder that is used again has lists that are
+// long enough already.
 var builders = sync.Pool{New: func() any { return new(sched.Builder) }}
 
-// make returns the Make of a schedule of p ranks. A rank that is not among them
-// has an empty program.
-func (pl plan) make(p int) func(rank int) sched.Program {
+// make returns the Make function of a schedule of p ranks. Any other rank has an
+// empty program.
+func (g generator) make(p int) func(rank int) sched.Program {
 	return func(rank int) sched.Program {
 		if rank < 0 || rank >= p {
 			return nil
 		}
 		b := builders.Get().(*sched.Builder)
 		defer builders.Put(b)
-		pl.program(b, rank)
+		g.program(b, rank)
 		return b.Program()
 	}
 }
 
-// Price returns what the catalogue says that an algorithm costs, for a vector
-// of so many words. The other arguments are those of [New]. Any root costs the
-// same, but a shift costs by its distance.
+// Price evaluates an algorithm's cost formula for a vector of the given number of
+// words. The other arguments and the errors are those of [New]. All roots cost the
+// same; the cost of a shift depends on its distance.
 func Price(c sched.Collective, spec string, p, root, bytes int, words float64) (model.Cost, error) {
-	a, call, _, err := settle(c, spec, p, root, bytes)
+	a, call, _, err := resolve(c, spec, p, root, bytes)
 	if err != nil {
 		return model.Cost{}, err
 	}
 	return a.cost(call, words), nil
 }
 
-// settle finds the algorithm that spec names, gives all its parameters values,
-// and returns the spec's canonical form: the name, and the parameters that
-// differ from their defaults, in the order of the catalogue.
-func settle(c sched.Collective, spec string, p, root, bytes int) (*Algorithm, call, string, error) {
+// resolve finds the algorithm that spec names, and gives every parameter a value.
+// The canonical spec is the name and the parameters that differ from their
+// defaults, in the order of the catalog.
+func resolve(c sched.Collective, spec string, p, root, bytes int) (*Algorithm, call, string, error) {
 	k := call{p: p, root: root, bytes: bytes, values: make(map[string]value)}
-	a, canonical, err := k.settle(c, spec)
+	a, canonical, err := k.resolve(c, spec)
 	if err != nil {
 		return nil, k, "", fmt.Errorf("algo: %v %q on %d ranks: %w", c, spec, p, err)
 	}
 	return a, k, canonical, nil
 }
 
-func (k *call) settle(c sched.Collective, spec string) (*Algorithm, string, error) {
+func (k *call) resolve(c sched.Collective, spec string) (*Algorithm, string, error) {
 	params := strings.Split(spec, ",")
 	name := params[0]
 	a := find(c, name)

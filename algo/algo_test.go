@@ -119,7 +119,7 @@ func TestRestrictionsNameThemselves(t *testing.T) {
 	}
 }
 
-func TestEveryRowOfTheCatalogueIsFilledIn(t *testing.T) {
+func TestEveryRowOfTheCatalogIsFilledIn(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, a := range algo.Catalog() {
 		name := fmt.Sprintf("%v %s", a.Collective, a.Name)

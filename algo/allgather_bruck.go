@@ -5,14 +5,14 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks stand in a circle. Each takes from the rank 1 place further, then from
-// the one 2 further, 4, and so on, all blocks that this one has so far: after k
-// steps it has those of itself and the 2^k − 1 ranks that follow. In the last
-// step it takes no more than it lacks.
+// Ranks stand in a circle. Each takes from the rank 1 position further, then
+// from the one 2 further, 4, and so on, all blocks that the other has so far.
+// After k steps it has its own block and those of the 2^k − 1 ranks that
+// follow. In the last step it takes only the blocks that it lacks.
 //
-// What a rank has is one range, if blocks are numbered on beyond p when they
-// begin again from 0. So it is collected aside, and copied to its place in the
-// end.
+// The blocks of a rank are one range if their numbers go on beyond p where they
+// would begin again from 0. They are therefore collected in scratch, and copied
+// to their positions at the end.
 //
 // Cost: ⌈lg p⌉ α + n (p−1)/p β, for any p.
 //
@@ -29,8 +29,8 @@ var allgatherBruck = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(ceilLog(c.p)), Words: share(n, c.p)}
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Scratch, rank, sched.Replace)
 			for d := 1; d < c.p; d *= 2 {
 				mine := sched.Range{Lo: rank, Hi: rank + min(d, c.p-d)}

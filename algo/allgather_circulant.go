@@ -14,7 +14,7 @@ import (
 //
 // It is the allgather to prefer unless p is a power of two, where
 // recursive-doubling is as good and spares the copies, or blocks are so long
-// that neighbours should talk.
+// that neighbors should talk.
 //
 // Bruck et al. 1997; with these skips Träff, Optimal, Non-pipelined
 // Reduce-scatter and Allreduce Algorithms, 2024, arXiv 2410.14234.
@@ -24,9 +24,9 @@ var allgatherCirculant = Algorithm{
 	Formula:    "⌈lg p⌉ α + n (p−1)/p β",
 	Prefer:     "short blocks, p no power of two",
 	cost:       func(c call, n float64) model.Cost { return circulantCost(c.p, n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		g := newCirculant(c.p)
-		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Scratch, rank, sched.Replace)
 			g.gather(b, rank)
 			closeWindow(b, c.p, rank)

@@ -10,7 +10,7 @@ import (
 //
 // Cost: 2(p − 1) α + n (p − 1)(1 + 1/p) β.
 //
-// It is what a program does that knows no better; rank 0 is the bottleneck.
+// It is the simplest program; rank 0 is the bottleneck.
 var allgatherLinear = Algorithm{
 	Collective: sched.AllGather,
 	Name:       "linear",
@@ -19,8 +19,8 @@ var allgatherLinear = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return gatherLinear.cost(c, n).Plus(bcastLinear.cost(c, n))
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			if rank > 0 {
 				b.Send(sched.In, one(rank), 0)
 				b.EndStep()

@@ -12,7 +12,7 @@ import (
 // Cost: Σ (d − 1) α + n (p−1)/p β over the sizes d. On a √p×√p mesh with
 // wraparound that is 2(√p − 1) α.
 //
-// All messages are between neighbours and none shares a link. Prefer it to ring
+// All messages are between neighbors and none shares a link. Prefer it to ring
 // where the network has more than one dimension: it moves no more, and starts
 // far fewer messages.
 //
@@ -26,9 +26,9 @@ var allgatherMesh = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(meshRounds(c.sizes("dims"))), Words: share(n, c.p)}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			for d := len(m) - 1; d >= 0; d-- {
 				l, me := m.through(d, rank)
@@ -39,10 +39,10 @@ var allgatherMesh = Algorithm{
 }
 
 // through returns the line along dimension d that a rank stands on, and its
-// place there.
-func (m mesh) through(d, rank int) (l line, place int) {
-	l, _, place = m.line(d, rank, rank)
-	return l, place
+// position there.
+func (m mesh) through(d, rank int) (l line, position int) {
+	l, _, position = m.line(d, rank, rank)
+	return l, position
 }
 
 // meshRounds returns how many steps it takes to send something round all lines

@@ -5,14 +5,14 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Neighbours in the circle of ranks exchange blocks: the ranks of a pair first,
-// 0 with 1, 2 with 3, then each with its other neighbour, and so on to and fro.
+// Neighbors in the circle of ranks exchange blocks: the ranks of a pair first,
+// 0 with 1, 2 with 3, then each with its other neighbor, and so on to and fro.
 // After the first step a rank has the two blocks of its pair; in every further
 // one it gives the two that came last, and takes two others.
 //
 // Cost: p/2 α + n (p−1)/p β.
 //
-// It is ring with half the start-ups. Messages go both ways between neighbours,
+// It is ring with half the start-ups. Messages go both ways between neighbors,
 // and none shares a link if links do both at once. Prefer it to ring if p is
 // even and blocks are of middling length.
 //
@@ -27,8 +27,8 @@ var allgatherNeighborExchange = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(c.p / 2), Words: share(n, c.p)}
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			if c.p > 1 {
 				neighborExchange(b, c.p, rank)

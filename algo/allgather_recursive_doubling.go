@@ -29,9 +29,9 @@ var allgatherRecursiveDoubling = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			gatherDoubling(b, f, rank)
 		}}

@@ -25,12 +25,12 @@ var allgatherRotated = Algorithm{
 	Formula:      "all ports: lg p α + n (p−1)/p / lg p β",
 	Prefer:       "a hypercube that uses all its links at once",
 	cost:         func(c call, n float64) model.Cost { return scatterRotated.cost(c, n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		q := cubeOf(c.p)
-		return q.plan(q.p*q.d, func(b *sched.Builder, rank int) {
+		return q.generator(q.p*q.d, func(b *sched.Builder, rank int) {
 			for piece := range q.d {
 				label := rotation{q.d, piece}.label(rank)
-				b.Copy(sched.In, one(q.place(rank, piece)), sched.Scratch, q.run(piece, label, 1).Lo, sched.Replace)
+				b.Copy(sched.In, one(q.block(rank, piece)), sched.Scratch, q.run(piece, label, 1).Lo, sched.Replace)
 			}
 			for bit := range q.d {
 				for piece := range q.d {
@@ -42,7 +42,7 @@ var allgatherRotated = Algorithm{
 				b.EndStep()
 			}
 			q.eachPiece(0, func(at, piece, rank int) {
-				b.Copy(sched.Scratch, one(at), sched.Out, q.place(rank, piece), sched.Replace)
+				b.Copy(sched.Scratch, one(at), sched.Out, q.block(rank, piece), sched.Replace)
 			})
 		})
 	},

@@ -5,11 +5,12 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks stand in groups of 2, then 4, then 8, and so on until one group has
-// all. In each step a rank exchanges with the one as far into the other half of
-// its group, and both combine, so that all of a group hold the group's sum.
-// Where p is no power of two, the last group lacks partners; its first rank
-// then sends the sum to those of the front half who have none.
+// Ranks form groups of 2, then 4, then 8, and so on until one group has all
+// ranks. In each step a rank exchanges with the rank at its own position in the
+// other half of its group, and both combine, so that all ranks of a group hold
+// the group's sum. Where p is no power of two, the last group lacks partners;
+// its first rank then sends the sum to the ranks of the front half that have no
+// partner.
 //
 // Cost, p a power of two: lg p (α + nβ + nγ). Other p: one message more for
 // each rank that lacks a partner, all from the same rank: up to p − 2 of them.
@@ -29,8 +30,8 @@ var allreduceButterfly = Algorithm{
 		cost.Combines = float64(ceilLog(c.p)) * n
 		return cost
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			butterfly(b, c.p, rank)
 		}}
 	},
@@ -54,7 +55,7 @@ func butterfly(b *sched.Builder, p, rank int) {
 			recvCombine(b, held, turn(exchanges), whole(1), m.peer, beside(rank, m.peer))
 			b.EndStep()
 			held = turn(exchanges)
-			b.Send(held, whole(1), m.lonely...)
+			b.Send(held, whole(1), m.unpaired...)
 			b.EndStep()
 		case m.source >= 0:
 			held = turn(exchanges)
@@ -65,17 +66,17 @@ func butterfly(b *sched.Builder, p, rank int) {
 	b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
 }
 
-// A meeting is what the butterfly asks of a rank when two groups of half ranks
-// make one. A rank has a peer, or a source, or its group has no back half and
-// there is nothing to do.
-type meeting struct {
-	peer   int   // the rank to exchange with, or -1
-	source int   // the rank that will tell the sum, or -1
-	lonely []int // the ranks to tell the sum afterwards
+// A pairing is one step of the butterfly for one rank, when two groups of half
+// ranks become one. A rank has a peer, or a source, or neither, if its group
+// has no back half.
+type pairing struct {
+	peer     int   // the rank to exchange with, or -1
+	source   int   // the rank that sends it the sum, or -1
+	unpaired []int // the ranks to send the sum to afterwards
 }
 
-func meet(p, rank, half int) meeting {
-	m := meeting{peer: rank ^ half, source: -1}
+func meet(p, rank, half int) pairing {
+	m := pairing{peer: rank ^ half, source: -1}
 	first := rank &^ (2*half - 1)
 	back := first + half
 	if m.peer >= p {
@@ -87,7 +88,7 @@ func meet(p, rank, half int) meeting {
 	}
 	if rank == first && p-half < back {
 		for r := p - half; r < back; r++ {
-			m.lonely = append(m.lonely, r)
+			m.unpaired = append(m.unpaired, r)
 		}
 	}
 	return m

@@ -25,9 +25,9 @@ var allreduceCirculant = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return reduceScatterCirculant.cost(c, n).Plus(allgatherCirculant.cost(c, n))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		g := newCirculant(c.p)
-		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			openWindow(b, c.p, rank)
 			g.scatter(b, rank, sched.Scratch)
 			g.gather(b, rank)

@@ -7,8 +7,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Every rank hands its vector to all others at once, and combines all of them
-// by itself, from left to right as all do.
+// Every rank sends its vector to all others at once, and combines all of them
+// by itself, from left to right like every other rank.
 //
 // Cost with one port: (p − 1)(α + nβ + nγ). With all ports, or in memory, where a
 // vector is published once and read by all, it is one step.
@@ -16,27 +16,27 @@ import (
 // Prefer it for tiny vectors of a few ranks that share memory: no way takes
 // fewer steps.
 //
-// Those who do it among GPUs call it one-shot.
+// Known among GPUs as one-shot.
 var allreduceDirect = Algorithm{
 	Collective: sched.AllReduce,
 	Name:       "direct",
 	Formula:    "(p − 1)(α + nβ + nγ); all ports: α + nβ + (p − 1) nγ",
 	Prefer:     "tiny vectors, a few ranks that share memory",
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: max(0, c.p-3), program: func(b *sched.Builder, rank int) {
-			meetAll(b, allRanks(c.p), rank, sched.In, sched.Out, 0)
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: max(0, c.p-3), program: func(b *sched.Builder, rank int) {
+			exchangeAll(b, allRanks(c.p), rank, sched.In, sched.Out, 0)
 		}}
 	},
 }
 
-// meetAll lets some ranks hand each other block 0 of what they hold, and
-// combines all in another buffer, in the same order everywhere. What comes from
-// the ranks before me lands there one after another. What comes from those after
-// me waits aside, in scratch from that block on, until my own has had its turn.
-// The first two ranks need no such thing, because a sum of two can be begun at
-// either side. Me is a place in the list.
-func meetAll(b *sched.Builder, ranks []int, me int, held, into sched.Buffer, aside int) {
+// exchangeAll lets some ranks send each other block 0 of what they hold, and
+// combines all of it in another buffer, in the same order on every rank. The
+// vectors of the ranks before me land there one after another. The vectors of
+// the ranks after me wait in scratch, from block later on, until my own is
+// combined. The first two ranks need no scratch, because a sum of two can begin
+// at either side. Me is a position in the list.
+func exchangeAll(b *sched.Builder, ranks []int, me int, held, into sched.Buffer, later int) {
 	b.Send(held, whole(1), others(ranks, me)...)
 	if me < 2 {
 		b.Copy(held, whole(1), into, 0, sched.Replace)
@@ -53,17 +53,18 @@ func meetAll(b *sched.Builder, ranks []int, me int, held, into sched.Buffer, asi
 		b.Recv(r, into, whole(1), sched.Right)
 	}
 	for i, r := range ranks[me+1:] {
-		b.Recv(r, sched.Scratch, one(aside+i), sched.Replace)
+		b.Recv(r, sched.Scratch, one(later+i), sched.Replace)
 	}
 	b.EndStep()
 	b.Copy(held, whole(1), into, 0, sched.Right)
 	for i := range ranks[me+1:] {
-		b.Copy(sched.Scratch, one(aside+i), into, 0, sched.Right)
+		b.Copy(sched.Scratch, one(later+i), into, 0, sched.Right)
 	}
 }
 
-// others returns all ranks of a list but the one at place me, beginning with the
-// next. If all send in this order, each receives one message at a time.
+// others returns all ranks of a list but the one at position me, beginning with
+// the next. If all ranks send in this order, each receives one message at a
+// time.
 func others(ranks []int, me int) []int {
 	return append(slices.Clone(ranks[me+1:]), ranks[:me]...)
 }

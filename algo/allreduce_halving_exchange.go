@@ -34,7 +34,7 @@ var allreduceHalvingExchange = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return halvingExchangeCost(c.p, c.number("stages"), n)
 	},
-	build: func(c call) plan { return halvingExchangePlan(c.p, c.number("stages")) },
+	build: func(c call) generator { return halvingExchangePlan(c.p, c.number("stages")) },
 }
 
 // stagesParam is how many stages of recursive halving there are.
@@ -49,13 +49,13 @@ var stagesParam = Param{
 		}
 		return nil
 	},
-	tries: func(p int) (tries []string) {
+	variants: func(p int) (tries []string) {
 		for k := range floorLog(p) + 1 {
 			tries = append(tries, fmt.Sprint(k))
 		}
 		return tries
 	},
-	among: func(c call) (all []value) {
+	candidates: func(c call) (all []value) {
 		for k := range floorLog(c.p) + 1 {
 			all = append(all, numberOf(k))
 		}
@@ -74,13 +74,13 @@ func halvingExchangeCost(p, stages int, n float64) model.Cost {
 	return cost
 }
 
-func halvingExchangePlan(p, stages int) plan {
+func halvingExchangePlan(p, stages int) generator {
 	f := foldRanks(p, 0)
 	blocks, scratch := 1<<stages, 0
 	if floorLog(p) > stages {
 		scratch = spare(p, blocks)
 	}
-	return plan{blocks: blocks, scratch: scratch, program: func(b *sched.Builder, rank int) {
+	return generator{blocks: blocks, scratch: scratch, program: func(b *sched.Builder, rank int) {
 		halvingExchange(b, f, rank, stages)
 	}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks stand in groups of neighbours: those of one machine, for example. Each
+// Ranks stand in groups of neighbors: those of one machine, for example. Each
 // group reduces to its first rank, these leaders exchange with each other by
 // recursive doubling, and each hands the result to its group. So only one rank
 // of a group talks to other groups.
@@ -16,9 +16,9 @@ import (
 // Cost, groups of g ranks: ⌈lg g⌉ (2α + 2nβ + nγ) for the groups, and for the
 // leaders that of recursive-doubling on ⌈p/g⌉ ranks.
 //
-// Ranks stay in order. Prefer it where messages between groups are much dearer
-// than within, and vectors are short. By default g is near √p; it should be what
-// a machine has of ranks.
+// Ranks stay in order. Prefer it where messages between groups cost much more
+// than within, and vectors are short. By default g is near √p; it should be the
+// number of ranks on a machine.
 //
 // Karonis et al., Exploiting Hierarchy in Parallel Computer Networks to Optimize
 // Collective Operation Performance, 2000.
@@ -32,9 +32,9 @@ var allreduceHierarchical = Algorithm{
 		within := ceilLog(min(c.p, c.number("group")))
 		return sums(within, n).Plus(moves(within, n)).Plus(multiplyCost(c.groups(), 2, n))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		g := c.number("group")
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			first := rank - rank%g
 			group := line{first, 1, min(g, c.p-first)}
 			leaders := line{0, g, c.groups()}
@@ -53,7 +53,7 @@ var allreduceHierarchical = Algorithm{
 // groups returns how many groups there are.
 func (c call) groups() int { return (c.p-1)/c.number("group") + 1 }
 
-// groupParam is for algorithms that see ranks as groups of neighbours.
+// groupParam is for algorithms that see ranks as groups of neighbors.
 var groupParam = Param{
 	Key: "group", Values: "a number",
 	Doc:    "how many ranks make a group, the last of which may be smaller; if not given, about √p",
@@ -65,10 +65,10 @@ var groupParam = Param{
 		}
 		return nil
 	},
-	tries: func(p int) []string {
+	variants: func(p int) []string {
 		return []string{"1", fmt.Sprint((p + 1) / 2), fmt.Sprint(p)}
 	},
-	among: func(c call) (all []value) { // powers of two in a group, or about as many groups
+	candidates: func(c call) (all []value) { // powers of two in a group, or about as many groups
 		for n := 1; n <= c.p; n *= 2 {
 			all = append(all, numberOf(n), numberOf((c.p-1)/n+1))
 		}

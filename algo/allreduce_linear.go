@@ -10,8 +10,7 @@ import (
 //
 // Cost: (p − 1)(2α + 2nβ + nγ).
 //
-// It is what a program does that knows no better, and combines strictly from
-// left to right.
+// It is the simplest program, and combines strictly from left to right.
 //
 // Grama et al., 4.3.
 var allreduceLinear = Algorithm{
@@ -22,8 +21,8 @@ var allreduceLinear = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return reduceLinear.cost(c, n).Plus(bcastLinear.cost(c, n))
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			reduceOneByOne(b, c.p, 0, rank)
 			b.EndStep()
 			sendOneByOne(b, c.p, 0, rank)

@@ -23,5 +23,5 @@ var allreduceRecursiveDoubling = Algorithm{
 	Formula:    "lg p (α + nβ + nγ); p no power of two: 2α + 2nβ + nγ more",
 	Prefer:     "short vectors",
 	cost:       func(c call, n float64) model.Cost { return halvingExchangeCost(c.p, 0, n) },
-	build:      func(c call) plan { return halvingExchangePlan(c.p, 0) },
+	build:      func(c call) generator { return halvingExchangePlan(c.p, 0) },
 }

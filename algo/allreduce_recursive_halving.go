@@ -25,5 +25,5 @@ var allreduceRecursiveHalving = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return halvingExchangeCost(c.p, floorLog(c.p), n)
 	},
-	build: func(c call) plan { return halvingExchangePlan(c.p, floorLog(c.p)) },
+	build: func(c call) generator { return halvingExchangePlan(c.p, floorLog(c.p)) },
 }

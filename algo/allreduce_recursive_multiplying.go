@@ -6,10 +6,10 @@ import (
 )
 
 // Recursive doubling with a radix: in every round k ranks, at distance 1, then
-// k, then k², and so on, hand each other their whole vectors and combine them
-// all, so the ranks that a vector stands for grow k times. The last round may be
-// one of fewer ranks. What is left of p then pairs up first, as in
-// recursive-doubling: of each two, one takes part and tells the other the
+// k, then k², and so on, send each other their whole vectors and combine them
+// all, so the number of ranks that a vector stands for grows k times. The last
+// round may be one of fewer ranks. The remaining ranks pair up first, as in
+// recursive-doubling: of each pair, one takes part and sends the other the
 // result.
 //
 // Cost with one port, p a power of k: (k − 1) log_k p (α + nβ + nγ), more than
@@ -29,17 +29,18 @@ var allreduceRecursiveMultiplying = Algorithm{
 	Formula:    "≤ (k − 1) ⌈log_k p⌉ (α + nβ + nγ), in ⌈log_k p⌉ rounds; with pairs, 2α + 2nβ + nγ more",
 	Prefer:     "short vectors in memory",
 	cost:       func(c call, n float64) model.Cost { return multiplyCost(c.p, c.number("k"), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.number("k")
-		return plan{blocks: 1, scratch: spare(c.p, 1+max(0, min(k, c.p)-3)), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, scratch: spare(c.p, 1+max(0, min(k, c.p)-3)), program: func(b *sched.Builder, rank int) {
 			multiply(b, line{0, 1, c.p}, rank, k, sched.In)
 		}}
 	},
 }
 
-// radices returns how many meet in each round of recursive multiplying, and how
-// many places are in the way: the product of the radices is the largest c·k^i
-// that is not above p, with c < k, and as many pair up as p is more.
+// radices returns the number of ranks that exchange in each round of recursive
+// multiplying, and the number of positions: the product of the radices is the
+// largest c·k^i that is not above p, with c < k, and the ranks beyond it pair
+// up.
 func radices(p, k int) (rounds []int, pairs int) {
 	groups := 1
 	for ; groups*k <= p; groups *= k {
@@ -52,10 +53,9 @@ func radices(p, k int) (rounds []int, pairs int) {
 	return rounds, p - groups
 }
 
-// multiply combines block 0 of what all places of a line hold in their Out. A
-// place holds it in In, or else where turn says for as many exchanges as there
-// are rounds. It uses up to k − 2 blocks
-// of scratch.
+// multiply combines block 0 of what all positions of a line hold in their Out.
+// A position holds it in In, or else where turn says for as many exchanges as
+// there are rounds. It uses up to k − 2 blocks of scratch.
 func multiply(b *sched.Builder, l line, me, k int, held sched.Buffer) {
 	rounds, pairs := radices(l.n, k)
 	f := fold{l.n - pairs, pairs, 0}
@@ -76,12 +76,12 @@ func multiply(b *sched.Builder, l line, me, k int, held sched.Buffer) {
 	distance := 1
 	for i, k := range rounds {
 		into := turn(len(rounds) - 1 - i)
-		place := group / distance % k
+		position := group / distance % k
 		ranks := make([]int, k)
 		for j := range ranks {
-			ranks[j] = l.rank(f.first(group + (j-place)*distance))
+			ranks[j] = l.rank(f.first(group + (j-position)*distance))
 		}
-		meetAll(b, ranks, place, held, into, 1)
+		exchangeAll(b, ranks, position, held, into, 1)
 		held = into
 		distance *= k
 	}

@@ -42,10 +42,10 @@ var allreduceReduceScatterAllgather = Algorithm{
 		}
 		return scatter.cost(c, n).Plus(gather.cost(c, n))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		scatterRing, gatherRing := c.word("reduce-scatter") == "ring", c.word("allgather") == "ring"
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			l := line{0, 1, c.p}
 			if scatterRing {
 				held := scatterRound(b, l, rank, 0, sched.In)

@@ -13,7 +13,7 @@ import (
 // Cost, k segments: 2k (p − 1) α + 2n (p−1)/p β + n (p−1)/p γ.
 //
 // The terms in n are the least there is, for any p, and all messages are between
-// neighbours. Prefer it for very long vectors; the start-ups grow with p. The
+// neighbors. Prefer it for very long vectors; the start-ups grow with p. The
 // operator must commute, because only one piece sets out from rank 0.
 //
 // Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of
@@ -29,9 +29,9 @@ var allreduceRing = Algorithm{
 		k := c.pieces(c.number("segment"))
 		return reduceScatterRing.cost(c, n/float64(k)).Plus(allgatherRing.cost(c, n/float64(k))).Times(float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k * c.p, scratch: spare(c.p, k*c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k * c.p, scratch: spare(c.p, k*c.p), program: func(b *sched.Builder, rank int) {
 			l := line{0, 1, c.p}
 			for segment := range k {
 				held := scatterRound(b, l, rank, segment*c.p, sched.In)

@@ -16,7 +16,7 @@ import (
 // is in the links that messages share.
 //
 // Prefer it for vectors of middling length on a ring or torus. The operator must
-// commute, because partners of later steps are no neighbours. (The way to
+// commute, because partners of later steps are no neighbors. (The way to
 // exchange whole vectors, which swing has as well, would sum in another order on
 // every rank, and so is left out.)
 //
@@ -34,15 +34,15 @@ var allreduceSwing = Algorithm{
 		part := share(n, c.p)
 		return model.Cost{Startups: float64(2 * ceilLog(c.p)), Words: 2 * part, Combines: part}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			swing(b, m.swings(rank), c.p)
 		}}
 	},
 }
 
-// A turnout is a step of swing, for one rank: whom it meets, and whether it goes
+// A turnout is a step of swing for one rank: its partner, and whether it goes
 // on with the upper half of its blocks.
 type turnout struct {
 	peer  int
@@ -67,14 +67,14 @@ func (m mesh) swings(rank int) (steps []turnout) {
 	}
 }
 
-// swingOn returns the partner of place i in step s on a ring, and whether i
-// keeps the upper half. Even places swing forward and odd ones back, by the
+// swingOn returns the partner of position i in step s on a ring, and whether i
+// keeps the upper half. Even positions swing forward and odd ones back, by the
 // alternating sum of powers of two.
 //
-// After the step, i deals with those that the later steps lead to. Among the
-// even ones of these all are equal to i, or to the partner that i has in the next
-// step, modulo 2^(s+2): bit s+1 tells the two halves apart. In the last step
-// there is only the partner left.
+// After the step, i deals with the positions that the later steps lead to.
+// Among the even ones of these all are equal to i, or to the partner that i has
+// in the next step, modulo 2^(s+2): bit s+1 separates the two halves. In the
+// last step only the partner is left.
 func swingOn(ring, i, s int) (to int, upper bool) {
 	side := 1 - i%2*2
 	to = (i + side*swingBy(s)) & (ring - 1)
@@ -88,7 +88,7 @@ func swingOn(ring, i, s int) (to int, upper bool) {
 	return to, even>>(s+1)&1 == 1
 }
 
-// swingBy returns how far even places swing in step s: 1 − 2 + 4 − 8 + …, with
+// swingBy returns how far even positions swing in step s: 1 − 2 + 4 − 8 + …, with
 // s + 1 terms, which is 1, -1, 3, -5, 11, ….
 func swingBy(s int) (distance int) {
 	for i, term := 0, 1; i <= s; i, term = i+1, -2*term {
@@ -125,9 +125,9 @@ func swing(b *sched.Builder, steps []turnout, p int) {
 // torus is asked for.
 var torusParam = Param{
 	Key: "dims", Values: dimsParam.Values,
-	Doc:    "the sizes of the torus, their product p; if not given, one ring",
-	parse:  dimsParam.parse,
-	choose: func(c call) value { return sizesOf(c.p) },
-	check:  dimsParam.check,
-	tries:  dimsParam.tries,
+	Doc:      "the sizes of the torus, their product p; if not given, one ring",
+	parse:    dimsParam.parse,
+	choose:   func(c call) value { return sizesOf(c.p) },
+	check:    dimsParam.check,
+	variants: dimsParam.variants,
 }

@@ -23,8 +23,8 @@ var allreduceTree = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return sums(ceilLog(c.p), n).Plus(moves(ceilLog(c.p), n))
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			held := sumTree(b, c.p, 0, rank, sched.Out)
 			if rank == 0 {
 				b.Copy(held, whole(1), sched.Out, 0, sched.Replace)

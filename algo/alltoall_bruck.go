@@ -7,11 +7,11 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks stand in a circle, and each block has some way to go: a number of places
-// less than p. In one step all blocks whose way has the bit 1 go one place
-// further, in the next those whose way has the bit 2 go two places, then four,
+// Ranks stand in a circle, and each block has some way to go: a number of positions
+// less than p. In one step all blocks whose way has the bit 1 go one position
+// further, in the next those whose way has the bit 2 go two positions, then four,
 // and so on. Blocks are kept by their way, so those that go are runs of 1, 2, 4,
-// … blocks. They are packed in one message, and unpacked to the same places.
+// … blocks. They are packed in one message, and unpacked to the same positions.
 //
 // Cost: ⌈lg p⌉ α + n/2 lg p β if p is a power of two; else a little less β,
 // since fewer than half the ways have the higher bits.
@@ -36,8 +36,8 @@ var alltoallBruck = Algorithm{
 		}
 		return model.Cost{Startups: float64(ceilLog(c.p)), Words: float64(sent) * n / float64(c.p)}
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			goByBits(b, c.p, rank)
 		}}
 	},

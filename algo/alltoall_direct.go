@@ -5,9 +5,9 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Everybody sends everybody's block at once, in a single step. It is pairwise
-// without a step's end after each message: no rank waits for its turn, and the
-// network sorts out who is served when.
+// Every rank sends every other rank its block at once, in a single step. It is
+// pairwise without the end of a step after each message: no rank waits for its
+// turn, and the network orders the messages.
 //
 // Cost: (p − 1)(α + n/p β) with one port. With a link for each pair of ranks,
 // all of them used at once, α + n/p β.
@@ -21,8 +21,8 @@ var alltoallDirect = Algorithm{
 	Formula:    "(p − 1)(α + n/p β); all ports: α + n/p β",
 	Prefer:     "few ranks, or ranks that arrive at different times",
 	cost:       func(c call, n float64) model.Cost { return moves(c.p-1, n/float64(c.p)) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			for i := 1; i < c.p; i++ {
 				personal(b, (rank+i)%c.p, (rank-i+c.p)%c.p)

@@ -23,8 +23,8 @@ var alltoallEcube = Algorithm{
 	Formula:      "(p − 1)(α + n/p β)",
 	Prefer:       "all but short blocks on a hypercube or tree",
 	cost:         func(c call, n float64) model.Cost { return moves(c.p-1, n/float64(c.p)) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			for j := 1; j < c.p; j++ {
 				personal(b, rank^j, rank^j)

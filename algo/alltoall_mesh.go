@@ -8,16 +8,16 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The ranks stand in a mesh. In a row of it each rank makes a bundle of its blocks
-// for each column, and all rows send these bundles round, as ring does. Then
-// every block is in the right column, and the same is done there: bundles for
-// each row go round. More dimensions are taken one after another, the last one
+// The ranks stand in a mesh. In a row of it each rank makes a bundle of its
+// blocks for each column, and all rows send these bundles round, as ring does.
+// Then every block is in the right column, and the columns do the same with
+// bundles for each row. More dimensions follow one after another, the last one
 // first.
 //
 // Cost: Σ (d − 1)(α + n/2 β) over the sizes d, and a copy of the vector before
 // and after each dimension. On a √p×√p mesh that is 2(√p − 1)(α + n/2 β).
 //
-// All messages are between neighbours, on a ring of each line. Prefer it for
+// All messages are between neighbors, on a ring of each line. Prefer it for
 // short blocks on a mesh or torus; each block is passed on by many ranks.
 //
 // Grama et al., 4.5.2.
@@ -31,21 +31,21 @@ var alltoallMesh = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return moves(meshRounds(c.sizes("dims")), n/2)
 	},
-	build: func(c call) plan { return alltoallMeshPlan(c.p, c.sizes("dims")) },
+	build: func(c call) generator { return alltoallMeshPlan(c.p, c.sizes("dims")) },
 }
 
 // alltoallMeshPlan exchanges along the dimensions of a mesh, the last one first.
-// What a rank holds begins as its In and ends as its Out. In between, block k is
-// as far on its way as there are dimensions done: along these it comes from a
-// rank that stands where rank k does, along the others it goes to one.
-func alltoallMeshPlan(p int, m mesh) plan {
+// What a rank holds begins as its In and ends as its Out. In between, block k
+// has traveled along the dimensions that are done. Along these it comes from a
+// rank with rank k's coordinates; along the others it goes to such a rank.
+func alltoallMeshPlan(p int, m mesh) generator {
 	m = slices.DeleteFunc(slices.Clone(m), func(size int) bool { return size == 1 })
 	if len(m) == 0 {
-		return plan{blocks: 1, program: func(b *sched.Builder, _ int) {
+		return generator{blocks: 1, program: func(b *sched.Builder, _ int) {
 			b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 		}}
 	}
-	return plan{blocks: p, scratch: 3 * p, program: func(b *sched.Builder, rank int) {
+	return generator{blocks: p, scratch: 3 * p, program: func(b *sched.Builder, rank int) {
 		held := sched.In
 		for d := len(m) - 1; d >= 0; d-- {
 			into := sched.Scratch
@@ -59,12 +59,13 @@ func alltoallMeshPlan(p int, m mesh) plan {
 	}}
 }
 
-// bundleRound exchanges p blocks along a line: a bundle for each place goes round
-// it. The nearest place's comes first in a message, and whoever it is for takes
-// it out and sends on the rest. What is held in Scratch are its first p blocks;
-// p more are for what goes, and p for what comes, in turn.
+// bundleRound exchanges p blocks along a line: a bundle for each position goes
+// round it. The bundle of the nearest position comes first in a message; its
+// receiver takes it out and sends on the rest. The first p blocks of Scratch
+// are those of the rank; p more are for what goes, and p for what comes, in
+// turn.
 func bundleRound(b *sched.Builder, l line, me, p int, held, into sched.Buffer) {
-	next, previous := l.neighbours(me)
+	next, previous := l.neighbors(me)
 	size := p / l.n
 	ahead, room := sched.Range{Lo: 2 * p, Hi: 3*p - size}, p
 	for _, run := range l.bundle(me, p) {
@@ -87,8 +88,8 @@ func bundleRound(b *sched.Builder, l line, me, p int, held, into sched.Buffer) {
 	}
 }
 
-// bundle returns those of p blocks that have place i of a line in their number,
-// run by run, each with where it begins in the bundle. The place may be as much
+// bundle returns those of p blocks that have position i of a line in their number,
+// run by run, each with where it begins in the bundle. The position may be as much
 // as the length of the line too small or too large.
 func (l line) bundle(i, p int) iter.Seq2[int, sched.Range] {
 	first := (i + l.n) % l.n * l.stride

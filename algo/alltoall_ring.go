@@ -5,14 +5,14 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Each rank sends its neighbour the blocks for all others, the nearest one's
-// first. The neighbour takes out its own and sends on the rest, and so on: after
+// Each rank sends its neighbor the blocks for all others, the nearest one's
+// first. The neighbor takes out its own and sends on the rest, and so on: after
 // p−1 steps all blocks have gone where they are meant to. It is a mesh of one
 // dimension.
 //
 // Cost: (p − 1)(α + n/2 β), and two copies of the vector.
 //
-// All messages are between neighbours and none shares a link, but a block is
+// All messages are between neighbors and none shares a link, but a block is
 // sent p/2 times on average. Prefer it on a ring only; elsewhere pairwise moves
 // far less.
 //
@@ -24,5 +24,5 @@ var alltoallRing = Algorithm{
 	Formula:      "(p − 1)(α + n/2 β)",
 	Prefer:       "a ring, and no more",
 	cost:         func(c call, n float64) model.Cost { return moves(c.p-1, n/2) },
-	build:        func(c call) plan { return alltoallMeshPlan(c.p, mesh{c.p}) },
+	build:        func(c call) generator { return alltoallMeshPlan(c.p, mesh{c.p}) },
 }

@@ -13,7 +13,7 @@ import (
 //
 // Pieces are kept by the label of their way, the XOR of where they come from and
 // where they go to. Those whose way has a bit go along its dimension; they are
-// packed in one message, and unpacked to the same places.
+// packed in one message, and unpacked to the same positions.
 //
 // Cost, all ports: lg p α + n/2 β. The β is a lg p-th of what hypercube takes.
 //
@@ -29,11 +29,11 @@ var alltoallRotated = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(floorLog(c.p)), Words: beyondOne(c.p, n/2)}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		q := cubeOf(c.p)
-		return q.plan(2*q.p*q.d, func(b *sched.Builder, rank int) {
+		return q.generator(2*q.p*q.d, func(b *sched.Builder, rank int) {
 			q.eachPiece(0, func(at, piece, way int) {
-				b.Copy(sched.In, one(q.place(rank^way, piece)), sched.Scratch, at, sched.Replace)
+				b.Copy(sched.In, one(q.block(rank^way, piece)), sched.Scratch, at, sched.Replace)
 			})
 			for bit := range q.d {
 				for piece := range q.d {
@@ -45,7 +45,7 @@ var alltoallRotated = Algorithm{
 				}
 			}
 			q.eachPiece(0, func(at, piece, way int) {
-				b.Copy(sched.Scratch, one(at), sched.Out, q.place(rank^way, piece), sched.Replace)
+				b.Copy(sched.Scratch, one(at), sched.Out, q.block(rank^way, piece), sched.Replace)
 			})
 		})
 	},

@@ -22,7 +22,7 @@ func TestAlltoallsSendTheMessagesOfTheTexts(t *testing.T) {
 	})
 }
 
-// A bundle goes on until it has come to the place that it is for: in each step
+// A bundle goes on until it has come to the position that it is for: in each step
 // there is one less.
 //
 // CLAIM D3

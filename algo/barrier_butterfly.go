@@ -5,7 +5,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The butterfly with empty messages: who has the sum knows that all have come.
+// The butterfly with empty messages: a rank that would have the sum knows that
+// all have arrived.
 //
 // Cost, p a power of two: lg p α. Other p: one message more for each rank that
 // lacks a partner, up to p − 2 of them.
@@ -20,13 +21,13 @@ var barrierButterfly = Algorithm{
 	Formula:    "lg p α; p no power of two: up to (p − 2) α more",
 	Prefer:     "p a power of two",
 	cost:       func(c call, _ float64) model.Cost { return moves(butterflyMessages(c.p), 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			for half := 1; half < c.p; half *= 2 {
 				m := meet(c.p, rank, half)
 				if m.peer >= 0 {
 					token(b, m.peer, m.peer)
-					b.Send(sched.In, whole(0), m.lonely...)
+					b.Send(sched.In, whole(0), m.unpaired...)
 					b.EndStep()
 				} else if m.source >= 0 {
 					b.Recv(m.source, sched.Out, whole(0), sched.Replace)

@@ -5,7 +5,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Everybody tells everybody that it has come, in a single step.
+// Every rank sends every other rank an empty message when it arrives, in a
+// single step.
 //
 // Cost: (p − 1) α with one port. With a link for each pair of ranks, or where one
 // message reaches all, α.
@@ -17,8 +18,8 @@ var barrierDirect = Algorithm{
 	Formula:    "(p − 1) α; all ports: α",
 	Prefer:     "a few ranks that share memory",
 	cost:       func(c call, _ float64) model.Cost { return moves(c.p-1, 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			all := make([]int, c.p-1)
 			for i := range all {
 				all[i] = (rank + i + 1) % c.p

@@ -5,7 +5,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks stand in a circle. Each tells the one 1 place further that it has come,
+// Ranks stand in a circle. Each tells the one 1 position further that it has come,
 // then the one 2 further, then 4, and so on: after k steps it has heard of the
 // 2^k − 1 ranks before it.
 //
@@ -20,8 +20,8 @@ var barrierDissemination = Algorithm{
 	Formula:    "⌈lg p⌉ α",
 	Prefer:     "always",
 	cost:       func(c call, _ float64) model.Cost { return moves(ceilLog(c.p), 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			for d := 1; d < c.p; d *= 2 {
 				token(b, (rank+d)%c.p, (rank-d+c.p)%c.p)
 			}

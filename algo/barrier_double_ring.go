@@ -5,13 +5,13 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A token goes round the ring of ranks twice. Who passes it on the first time
-// has come; who gets it the second time knows that all have. The last rank
-// knows so the first time.
+// A token goes round the ring of ranks twice. A rank passes it on the first
+// time when it has arrived; when it gets the token the second time, all ranks
+// have arrived. The last rank knows so the first time.
 //
 // Cost: 2(p − 1) α.
 //
-// All messages are between neighbours, one at a time. It is a yardstick;
+// All messages are between neighbors, one at a time. It is a yardstick;
 // dissemination is never slower.
 //
 // Open MPI has it under this name.
@@ -21,8 +21,8 @@ var barrierDoubleRing = Algorithm{
 	Formula:    "2(p − 1) α",
 	Prefer:     "never; a yardstick for the others",
 	cost:       func(c call, _ float64) model.Cost { return moves(2*(c.p-1), 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			if c.p == 1 {
 				return
 			}

@@ -21,8 +21,8 @@ var barrierLinear = Algorithm{
 	Formula:    "2(p − 1) α; 2α with p − 1 ports",
 	Prefer:     "a few ranks that share memory",
 	cost:       func(c call, _ float64) model.Cost { return moves(2*(c.p-1), 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			if rank > 0 {
 				tell(b, 0)
 				hear(b, 0)

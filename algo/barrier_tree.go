@@ -21,8 +21,8 @@ var barrierTree = Algorithm{
 	Formula:    "2⌈lg p⌉ α",
 	Prefer:     "few messages in all",
 	cost:       func(c call, _ float64) model.Cost { return moves(2*ceilLog(c.p), 0) },
-	build: func(c call) plan {
-		return plan{program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{program: func(b *sched.Builder, rank int) {
 			bit := 1
 			for ; bit < c.p && rank&bit == 0; bit *= 2 {
 				if rank+bit < c.p {

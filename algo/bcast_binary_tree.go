@@ -26,9 +26,9 @@ var bcastBinaryTree = Algorithm{
 		k := c.pieces(c.number("segment"))
 		return moves(heapSteps(c.p, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(k), sched.Out, 0, sched.Replace)
 			}

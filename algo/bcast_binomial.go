@@ -6,13 +6,14 @@ import (
 )
 
 // Recursive doubling: in every step each rank that has the vector sends it to
-// one that does not, so the number of those who have it doubles.
+// one that does not, so the number of ranks that have it doubles.
 //
 // In descending order the first message goes farthest, to the other half of the
 // ranks, and each half goes on by itself. Messages of a step then stay in
 // separate intervals, so that on a line, ring, mesh or tree no link carries two
-// of them. In ascending order the first message goes to the neighbour; messages
-// of later steps overlap, which only a hypercube or a crossbar does not mind.
+// of them. In ascending order the first message goes to the neighbor; messages
+// of later steps overlap, which congests every network but a hypercube and a
+// crossbar.
 //
 // Cost: ⌈lg p⌉ (α + nβ).
 //
@@ -31,9 +32,9 @@ var bcastBinomial = Algorithm{
 	Formula: "⌈lg p⌉ (α + nβ)",
 	Prefer:  "short vectors",
 	cost:    func(c call, n float64) model.Cost { return moves(ceilLog(c.p), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		ascending := c.word("order") == "ascending"
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			}
@@ -46,8 +47,8 @@ var bcastBinomial = Algorithm{
 	},
 }
 
-// broadcast hands block 0 of the root's Out to all places of a line, farthest
-// first. Root and me are places.
+// broadcast hands block 0 of the root's Out to all positions of a line, farthest
+// first. Root and me are positions.
 func broadcast(b *sched.Builder, l line, root, me int) {
 	for v := (interval{0, l.n, root}); v.size() > 1; {
 		own, other := v.halves()
@@ -63,9 +64,9 @@ func broadcast(b *sched.Builder, l line, root, me int) {
 	}
 }
 
-// broadcastAscending does so among p ranks, nearest first. A rank is known by
-// its distance from the root: the XOR of the two if p is a power of two, so that
-// partners differ in one bit, and else their difference.
+// broadcastAscending broadcasts among p ranks, nearest first. A rank is known
+// by its distance from the root: the XOR of the two if p is a power of two, so
+// that partners differ in one bit, and else their difference.
 func broadcastAscending(b *sched.Builder, p, root, rank int) {
 	xor := p&(p-1) == 0
 	distance := (rank - root + p) % p

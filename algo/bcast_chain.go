@@ -11,7 +11,7 @@ import (
 // Cost, k pieces: (p − 2 + k)(α + n/k β). The best k is √((p − 2) nβ/α).
 //
 // With many pieces the term in n nears nβ, the least there is, and all messages
-// are between neighbours. Prefer it for very long vectors and few ranks: the
+// are between neighbors. Prefer it for very long vectors and few ranks: the
 // row has to fill first. circulant fills in lg p steps.
 //
 // Known as pipelined broadcast; Barnett, Payne, van de Geijn, Watts,
@@ -26,31 +26,31 @@ var bcastChain = Algorithm{
 		k := c.pieces(c.number("segment"))
 		return moves(chainSteps(c.p, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, program: func(b *sched.Builder, rank int) {
 			chain(b, c.p, c.root, rank, k)
 		}}
 	},
 }
 
 func chain(b *sched.Builder, p, root, rank, pieces int) {
-	place := (rank - root + p) % p
-	if place == 0 {
+	position := (rank - root + p) % p
+	if position == 0 {
 		b.Copy(sched.In, whole(pieces), sched.Out, 0, sched.Replace)
 	}
 	for piece := range pieces + 1 {
-		if place > 0 && piece < pieces {
+		if position > 0 && piece < pieces {
 			b.Recv((rank-1+p)%p, sched.Out, one(piece), sched.Replace)
 		}
-		if place < p-1 && piece > 0 {
+		if position < p-1 && piece > 0 {
 			b.Send(sched.Out, one(piece-1), (rank+1)%p)
 		}
 		b.EndStep()
 	}
 }
 
-// chainSteps returns how many steps so many pieces take.
+// chainSteps returns the number of steps that the pieces take.
 func chainSteps(p, pieces int) int {
 	if p == 1 {
 		return 0
@@ -58,5 +58,5 @@ func chainSteps(p, pieces int) int {
 	return p - 2 + pieces
 }
 
-// chainFill returns how many steps more than one the first piece takes.
+// chainFill returns the number of steps, less one, that the first piece takes.
 func chainFill(p int) float64 { return float64(p - 2) }

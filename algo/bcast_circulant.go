@@ -13,8 +13,8 @@ import (
 // block per round, and no rank ever takes a block twice. Which block goes where
 // follows from the distance to the root alone.
 //
-// Cost: (k − 1 + ⌈lg p⌉)(α + n/k β), for any p. No way takes fewer rounds. The
-// best k is √((⌈lg p⌉ − 1) nβ/α).
+// Cost: (k − 1 + ⌈lg p⌉)(α + n/k β), for any p. No algorithm takes fewer
+// rounds. The best k is √((⌈lg p⌉ − 1) nβ/α).
 //
 // Prefer it for long vectors: with many blocks the term in n nears nβ, the least
 // there is, as in a chain, but the graph fills in ⌈lg p⌉ rounds.
@@ -31,10 +31,10 @@ var bcastCirculant = Algorithm{
 		k := c.number("blocks")
 		return moves(circulantRounds(c.p, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k, g := c.number("blocks"), newCirculant(c.p)
-		return plan{blocks: k, program: func(b *sched.Builder, rank int) {
-			at := func(place int) int { return (place + c.root) % c.p }
+		return generator{blocks: k, program: func(b *sched.Builder, rank int) {
+			at := func(position int) int { return (position + c.root) % c.p }
 			if rank == c.root {
 				b.Copy(sched.In, whole(k), sched.Out, 0, sched.Replace)
 			}
@@ -51,7 +51,8 @@ var bcastCirculant = Algorithm{
 	},
 }
 
-// circulantRounds returns in how many rounds p places have so many blocks.
+// circulantRounds returns the number of rounds until p positions have all
+// blocks.
 func circulantRounds(p, blocks int) int {
 	if p == 1 {
 		return 0
@@ -72,6 +73,6 @@ var blocksParam = Param{
 		}
 		return nil
 	},
-	tries:  func(int) []string { return []string{"2", "5", "9"} },
-	pieces: func(_ call, k int) value { return numberOf(k) },
+	variants: func(int) []string { return []string{"2", "5", "9"} },
+	pieces:   func(_ call, k int) value { return numberOf(k) },
 }

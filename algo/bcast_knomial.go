@@ -8,7 +8,7 @@ import (
 )
 
 // Binomial with a radix: in every round each rank that has the vector sends it
-// to k − 1 that do not, at once, so the number of those who have it grows k
+// to k − 1 that do not, at once, so the number of ranks that have it grows k
 // times. With k = 2 it is binomial.
 //
 // Cost with one port: up to (k − 1)⌈log_k p⌉ (α + nβ), more than binomial. But
@@ -26,9 +26,9 @@ var bcastKnomial = Algorithm{
 	Formula:    "≤ (k − 1)⌈log_k p⌉ (α + nβ), in ⌈log_k p⌉ rounds",
 	Prefer:     "short vectors in memory",
 	cost:       func(c call, n float64) model.Cost { return moves(knomialMessages(c.p, c.number("k")), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.number("k")
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			}
@@ -56,7 +56,7 @@ func multicast(b *sched.Builder, p, root, rank, k int) {
 	}
 }
 
-// shares cuts an interval of at least two places in at most k, the holder's own
+// shares cuts an interval of at least two positions in at most k, the holder's own
 // and the others in order. All but the last are as long as the largest power of
 // k that is less than the size.
 func (v interval) shares(k int) (own interval, others []interval) {
@@ -116,8 +116,8 @@ var radixParam = Param{
 		}
 		return nil
 	},
-	tries: func(int) []string { return []string{"2", "3", "8"} },
-	among: func(c call) (all []value) { // a round takes k − 1 messages, so that large ones are seldom best
+	variants: func(int) []string { return []string{"2", "3", "8"} },
+	candidates: func(c call) (all []value) { // a round takes k − 1 messages, so that large ones are seldom best
 		for k := 2; k < c.p; k++ {
 			all = append(all, numberOf(k))
 			if k >= 32 {

@@ -5,13 +5,12 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The root sends to one rank after another. Nothing else happens meanwhile: the
-// root is the bottleneck, and all links but one lie idle.
+// The root sends to one rank after another. The root is the bottleneck, and all
+// links but one are idle.
 //
 // Cost: (p − 1)(α + nβ).
 //
-// It is what a program does that knows no better; for two or three ranks
-// nothing is faster.
+// It is the simplest program; for two or three ranks nothing is faster.
 //
 // Grama et al., Introduction to Parallel Computing, 4.1.
 var bcastLinear = Algorithm{
@@ -20,8 +19,8 @@ var bcastLinear = Algorithm{
 	Formula:    "(p − 1)(α + nβ)",
 	Prefer:     "two or three ranks; a yardstick for the others",
 	cost:       func(c call, n float64) model.Cost { return moves(c.p-1, n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			}

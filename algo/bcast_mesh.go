@@ -27,9 +27,9 @@ var bcastMesh = Algorithm{
 	Formula:    "Σ ⌈lg d⌉ (α + nβ), d the sizes of the mesh",
 	Prefer:     "short vectors on a mesh or torus",
 	cost:       func(c call, n float64) model.Cost { return moves(meshSteps(c.sizes("dims")), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			}
@@ -46,7 +46,8 @@ var bcastMesh = Algorithm{
 // is, the last dimension varies fastest.
 type mesh []int
 
-// stride returns how far apart neighbours along dimension d are numbered.
+// stride returns the difference between the numbers of neighbors along
+// dimension d.
 func (m mesh) stride(d int) int {
 	n := 1
 	for _, size := range m[d+1:] {
@@ -55,17 +56,17 @@ func (m mesh) stride(d int) int {
 	return n
 }
 
-// line returns the line of the mesh along dimension d on which a rank takes part
-// when the root's data spreads dimension by dimension, with the places of root
-// and rank on it. A line of no ranks means that the rank's turn is later: it
-// stands apart from the root in a later dimension.
-func (m mesh) line(d, root, rank int) (l line, rootPlace, place int) {
+// line returns the line of the mesh along dimension d on which a rank takes
+// part when the root's data spreads dimension by dimension, with the positions
+// of root and rank on it. A line of no ranks means that the rank takes part
+// later: it differs from the root in a later dimension.
+func (m mesh) line(d, root, rank int) (l line, rootPosition, position int) {
 	stride := m.stride(d)
 	if rank%stride != root%stride {
 		return line{}, 0, 0
 	}
-	place = rank / stride % m[d]
-	return line{rank - place*stride, stride, m[d]}, root / stride % m[d], place
+	position = rank / stride % m[d]
+	return line{rank - position*stride, stride, m[d]}, root / stride % m[d], position
 }
 
 func meshSteps(sizes []int) (steps int) {
@@ -100,7 +101,7 @@ var dimsParam = Param{
 		}
 		return nil
 	},
-	tries: func(p int) []string {
+	variants: func(p int) []string {
 		tries := []string{fmt.Sprintf("%dx1", p)}
 		for d := 2; d*d < p; d++ {
 			if p%d == 0 {
@@ -115,7 +116,7 @@ var dimsParam = Param{
 	// To go round a line costs its length, so no shape starts fewer messages than
 	// that of the prime factors. A tree costs the logarithm, rounded up for each
 	// line, and so one line costs least.
-	among: func(c call) []value { return []value{sizesOf(c.p), sizesOf(primes(c.p)...)} },
+	candidates: func(c call) []value { return []value{sizesOf(c.p), sizesOf(primes(c.p)...)} },
 }
 
 // primes returns the prime factors of n, the smallest first, but 1 for 1.

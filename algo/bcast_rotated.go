@@ -26,9 +26,9 @@ var bcastRotated = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(floorLog(c.p)), Words: beyondOne(c.p, n)}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		d := floorLog(c.p)
-		return plan{blocks: max(1, d), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: max(1, d), program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(max(1, d)), sched.Out, 0, sched.Replace)
 			}

@@ -13,7 +13,7 @@ import (
 // (lg p + p − 1) α and the same β. Other p fold for recursive doubling, which
 // costs up to n β more; the ring needs no fold.
 //
-// Prefer it to binomial for long vectors. The ring sends only to neighbours and
+// Prefer it to binomial for long vectors. The ring sends only to neighbors and
 // starts p−1 messages: it is for very long ones, or for p that would fold.
 //
 // Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, Interprocessor Collective
@@ -34,10 +34,10 @@ var bcastScatterAllgather = Algorithm{
 		}
 		return scatter.Plus(allgatherRecursiveDoubling.cost(c, n))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		ring := c.word("allgather") == "ring"
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				b.Copy(sched.In, whole(c.p), sched.Out, 0, sched.Replace)
 			}

@@ -5,11 +5,11 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The vector is cut in two halves and the ranks, but for the root, stand in two
-// binary trees of the same size and shape. The root sends the pieces of one half
-// down the one tree and those of the other down the other, in turn. In the end,
-// each rank exchanges halves with the one that stands in the same place of the
-// other tree. If one place is left over, the root sends to it.
+// The vector is cut in two halves and the ranks, but for the root, form two
+// binary trees of the same size and shape. The root sends the pieces of one
+// half down one tree and those of the other half down the other, in turn. At
+// the end each rank exchanges halves with the rank at the same position of the
+// other tree. If one position is left over, the root sends to it.
 //
 // Cost, for k pieces: about (2 lg p + k − 2)(α + n/k β) + α + n/2 β.
 //
@@ -29,9 +29,9 @@ var bcastSplitBinary = Algorithm{
 		k := c.halfPieces()
 		return moves(splitBinarySteps(c.p, k), n/float64(2*k)).Plus(moves(1, n/2))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.halfPieces()
-		return plan{blocks: 2 * k, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 2 * k, program: func(b *sched.Builder, rank int) {
 			splitBinary(b, c.p, c.root, rank, k)
 		}}
 	},
@@ -40,13 +40,13 @@ var bcastSplitBinary = Algorithm{
 // halfPieces returns how many segments each half of the vector makes.
 func (c call) halfPieces() int { return (c.pieces(c.number("segment")) + 1) / 2 }
 
-// splitBinary numbers the places of the one tree 1, 3, 5, … and those of the
-// other 2, 4, 6, …, so that those to exchange are neighbours.
+// splitBinary numbers the positions of one tree 1, 3, 5, … and those of the
+// other 2, 4, 6, …, so that ranks that exchange are neighbors.
 func splitBinary(b *sched.Builder, p, root, rank, k int) {
-	at := func(place int) int { return (place + root) % p }
-	halves := [2]sched.Range{{Lo: k, Hi: 2 * k}, {Lo: 0, Hi: k}} // of even places, and of odd
-	place := (rank - root + p) % p
-	if place == 0 {
+	at := func(position int) int { return (position + root) % p }
+	halves := [2]sched.Range{{Lo: k, Hi: 2 * k}, {Lo: 0, Hi: k}} // of even positions, and of odd
+	position := (rank - root + p) % p
+	if position == 0 {
 		b.Copy(sched.In, whole(2*k), sched.Out, 0, sched.Replace)
 		for piece := range k {
 			for child := 1; child <= min(2, p-1); child++ {
@@ -59,9 +59,9 @@ func splitBinary(b *sched.Builder, p, root, rank, k int) {
 		}
 		return
 	}
-	mine, other := halves[place%2], halves[(place+1)%2]
-	splitNode(p, root, place).pipeDown(b, mine)
-	partner := (place - 1) ^ 1 + 1
+	mine, other := halves[position%2], halves[(position+1)%2]
+	splitNode(p, root, position).pipeDown(b, mine)
+	partner := (position - 1) ^ 1 + 1
 	if partner == p {
 		b.Recv(root, sched.Out, other, sched.Replace)
 		return
@@ -70,24 +70,24 @@ func splitBinary(b *sched.Builder, p, root, rank, k int) {
 	b.Recv(at(partner), sched.Out, other, sched.Replace)
 }
 
-// splitNode returns the node of a place other than the root's.
-func splitNode(p, root, place int) node {
-	at := func(place int) int {
-		if place >= p {
+// splitNode returns the node of a position other than the root's.
+func splitNode(p, root, position int) node {
+	at := func(position int) int {
+		if position >= p {
 			return -1
 		}
-		return (place + root) % p
+		return (position + root) % p
 	}
-	odd := place % 2
-	n := node{root, at(2*place + odd), at(2*place + odd + 2)}
-	if place > 2 {
-		n.parent = at(((place-1)/2-1)/2*2 + 2 - odd)
+	odd := position % 2
+	n := node{root, at(2*position + odd), at(2*position + odd + 2)}
+	if position > 2 {
+		n.parent = at(((position-1)/2-1)/2*2 + 2 - odd)
 	}
 	return n
 }
 
-// splitBinarySteps returns how many steps so many pieces of each half take, up
-// to the exchange.
+// splitBinarySteps returns the number of steps that the pieces of each half
+// take, up to the exchange.
 func splitBinarySteps(p, pieces int) int {
 	if p == 2 {
 		return pieces

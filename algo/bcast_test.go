@@ -63,7 +63,7 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 		{"knomial,k=3", 5, 4, "4→1; 1→0 1→2 4→3"},
 		// Two pieces follow each other.
 		{"chain,segment=500", 4, 2, "2→3; 2→3 3→0; 0→1 3→0; 0→1"},
-		// Half of the vector goes to the odd places, half to the even ones.
+		// Half of the vector goes to the odd positions, half to the even ones.
 		{"split-binary", 7, 0, "0→1; 0→2 1→3; 1→5 2→4; 2→6 3↔4; 1↔2 5↔6"},
 		{"split-binary", 2, 1, "1→0; 1→0"},
 		// CLAIM I1: scatter, then allgather.

@@ -2,23 +2,23 @@ package algo
 
 import "github.com/chorale-go/chorale/sched"
 
-// A node is where a rank stands in a binary tree: the ranks above and below it,
-// or -1 where there is none.
+// A node is a rank of a binary tree, by its relatives: the ranks above and
+// below it, or -1 where there is none.
 type node struct{ parent, left, right int }
 
-// heapNode returns the node of a rank in the tree where place v, counted from
+// heapNode returns the node of a rank in the tree where position v, counted from
 // the root, has the children 2v+1 and 2v+2.
 func heapNode(p, root, rank int) node {
-	at := func(place int) int {
-		if place >= p {
+	at := func(position int) int {
+		if position >= p {
 			return -1
 		}
-		return (place + root) % p
+		return (position + root) % p
 	}
-	place := (rank - root + p) % p
-	n := node{-1, at(2*place + 1), at(2*place + 2)}
-	if place > 0 {
-		n.parent = at((place - 1) / 2)
+	position := (rank - root + p) % p
+	n := node{-1, at(2*position + 1), at(2*position + 2)}
+	if position > 0 {
+		n.parent = at((position - 1) / 2)
 	}
 	return n
 }
@@ -48,9 +48,9 @@ func (n node) pipeDown(b *sched.Builder, pieces sched.Range) {
 	}
 }
 
-// pipeUp is pipeDown reversed. It combines so many pieces of every In of a tree
-// in kept: those of the left subtree, then the rank's own, then those of the
-// right subtree. A rank hands up a piece while the next comes from the right.
+// pipeUp is pipeDown reversed. It combines the pieces of every In of a tree in
+// kept: those of the left subtree, then the rank's own, then those of the right
+// subtree. A rank sends up a piece while the next comes from the right.
 func (n node) pipeUp(b *sched.Builder, pieces int, kept sched.Buffer) {
 	held, how, first := sched.In, sched.Right, n.right
 	if first < 0 {
@@ -77,10 +77,11 @@ func (n node) pipeUp(b *sched.Builder, pieces int, kept sched.Buffer) {
 	}
 }
 
-// heapSteps returns how many steps so many pieces take from the top of a tree of
-// p places to its last. A place is reached one step after its parent if it is
-// the left child, two if the right, so the last place that is reached is the one
-// on the deepest or the next deepest level with most right turns on its way.
+// heapSteps returns the number of steps that the pieces take from the top of a
+// tree of p positions to its last. A position is reached one step after its
+// parent if it is the left child, two if the right. So the last position to be
+// reached is the one on the deepest or the next deepest level with most right
+// turns on its path.
 func heapSteps(p, pieces int) int {
 	switch {
 	case p == 1:
@@ -89,10 +90,11 @@ func heapSteps(p, pieces int) int {
 		return pieces
 	}
 	depth := floorLog(p)
-	onLast := p - 1<<depth // places on the deepest level, less one
+	onLast := p - 1<<depth // positions on the deepest level, less one
 	first := max(depth+floorLog(onLast+1), 2*(depth-1))
 	return first + 2*(pieces-1)
 }
 
-// heapFill returns how many pieces follow each other on the way of the first.
+// heapFill returns the number of pieces that follow each other on the path of
+// the first.
 func heapFill(p int) float64 { return float64(heapSteps(p, 1)-2) / 2 }

@@ -8,8 +8,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// catalog is the only list of algorithms. A row stands in the file that bears
-// its name.
+// catalog is the only list of algorithms. Each variable is defined in the file of
+// the same name.
 var catalog = []*Algorithm{
 	&bcastLinear,
 	&bcastBinomial,
@@ -108,7 +108,7 @@ var catalog = []*Algorithm{
 	&shiftMesh,
 }
 
-// Catalog returns every algorithm, one collective after another.
+// Catalog returns every algorithm, by collective.
 func Catalog() []Algorithm {
 	all := make([]Algorithm, len(catalog))
 	for i, a := range catalog {
@@ -122,7 +122,7 @@ func For(c sched.Collective) []Algorithm {
 	return slices.DeleteFunc(Catalog(), func(a Algorithm) bool { return a.Collective != c })
 }
 
-// Lookup returns the algorithm of that name, without parameters.
+// Lookup returns the algorithm of the given name, which stands without parameters.
 func Lookup(c sched.Collective, name string) (Algorithm, error) {
 	if a := find(c, name); a != nil {
 		return *a, nil
@@ -139,7 +139,7 @@ func find(c sched.Collective, name string) *Algorithm {
 	return nil
 }
 
-// names lists the algorithms of a collective in a line.
+// names lists the algorithms of a collective in one line.
 func names(c sched.Collective) string {
 	var all []string
 	for _, a := range catalog {

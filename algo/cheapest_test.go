@@ -22,7 +22,7 @@ var networks = []model.Model{
 }
 
 // cheapest returns a pick that must exist, and its time.
-func cheapest(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Needs) (algo.Pick, float64) {
+func cheapest(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Constraints) (algo.Choice, float64) {
 	t.Helper()
 	pick, err := algo.Cheapest(c, p, root, words, int(8*words), m, needs)
 	if err != nil {
@@ -58,7 +58,7 @@ func vector(c sched.Collective, p int, words float64) float64 {
 }
 
 // suits reports whether an algorithm does what is needed.
-func suits(r algo.Restrictions, needs algo.Needs) bool {
+func suits(r algo.Restrictions, needs algo.Constraints) bool {
 	return (!r.Commutative || !needs.InOrder) && (!r.AllPort || needs.AllPort) && (!r.EqualParts && !r.EqualBlocks || !needs.Uneven)
 }
 
@@ -71,7 +71,7 @@ func TestNoVariantBeatsTheCheapest(t *testing.T) {
 				}
 				for _, words := range []float64{0, 1, 7, 125, 10007, 1 << 21} {
 					for i, m := range networks {
-						needs := algo.Needs{InOrder: i == 1, Uneven: i == 2, AllPort: i == 3}
+						needs := algo.Constraints{InOrder: i == 1, Uneven: i == 2, AllPort: i == 3}
 						neverBeaten(t, c, p, root, vector(c, p, words), m, needs)
 					}
 				}
@@ -80,7 +80,7 @@ func TestNoVariantBeatsTheCheapest(t *testing.T) {
 	}
 }
 
-func neverBeaten(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Needs) {
+func neverBeaten(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Constraints) {
 	t.Helper()
 	pick, least := cheapest(t, c, p, root, words, m, needs)
 	what := fmt.Sprintf("%v of %v words, p %d, root %d, %+v, %+v: %s", c, words, p, root, m, needs, pick.Spec)
@@ -157,7 +157,7 @@ func TestTheBestParametersAreFoundWithoutTryingAll(t *testing.T) {
 					}) {
 						continue
 					}
-					pick, least := cheapest(t, test.c, p, 0, n, m, algo.Needs{Among: []string{test.name}})
+					pick, least := cheapest(t, test.c, p, 0, n, m, algo.Constraints{Candidates: []string{test.name}})
 					for _, v := range test.values {
 						if other := price(test.c, test.name+","+v, p, 0, n, m); other < least*(1-1e-9) {
 							t.Errorf("%v of %v words, p %d, %+v: %s takes %v, and %s only %v", test.c, n, p, m, pick.Spec, least, v, other)
@@ -171,7 +171,7 @@ func TestTheBestParametersAreFoundWithoutTryingAll(t *testing.T) {
 
 // CLAIM I5
 func TestTheCheapestChangesFromWholeMessagesToPiecesAtTheCrossover(t *testing.T) {
-	among := algo.Needs{Among: []string{"binomial", "scatter-allgather"}}
+	among := algo.Constraints{Candidates: []string{"binomial", "scatter-allgather"}}
 	for _, m := range networks {
 		for d := 2; d <= 20; d++ {
 			p, lg := 1<<d, float64(d)
@@ -189,10 +189,10 @@ func TestTheCheapestChangesFromWholeMessagesToPiecesAtTheCrossover(t *testing.T)
 				}
 				pick, _ := cheapest(t, sched.Bcast, p, 0, test.words, m, among)
 				if pick.Spec != test.want {
-					t.Errorf("p %d, %+v, %v words, m* %v: %s, want %s", p, m, test.words, meet, pick.Why, test.want)
+					t.Errorf("p %d, %+v, %v words, m* %v: %s, want %s", p, m, test.words, meet, pick.Reason, test.want)
 				}
-				if said := fmt.Sprintf("m* = %.6g words", meet); test.words != meet && !strings.Contains(pick.Why, said) {
-					t.Errorf("p %d, %+v: %q does not say %s", p, m, pick.Why, said)
+				if said := fmt.Sprintf("m* = %.6g words", meet); test.words != meet && !strings.Contains(pick.Reason, said) {
+					t.Errorf("p %d, %+v: %q does not say %s", p, m, pick.Reason, said)
 				}
 			}
 		}
@@ -212,7 +212,7 @@ func TestTheCheapestHybridHasTheBestNumberOfStages(t *testing.T) {
 						least, want = time, spec
 					}
 				}
-				pick, time := cheapest(t, sched.AllReduce, p, 0, words, m, algo.Needs{Among: []string{"halving-exchange"}})
+				pick, time := cheapest(t, sched.AllReduce, p, 0, words, m, algo.Constraints{Candidates: []string{"halving-exchange"}})
 				if time > least*(1+1e-12) || price(sched.AllReduce, want, p, 0, words, m) != least {
 					t.Errorf("p %d, %v words, %+v: %s takes %v, and %s %v", p, words, m, pick.Spec, time, want, least)
 				}
@@ -229,9 +229,9 @@ func TestTheCheapestOfAMillionRanksIsFoundWithoutTheirPrograms(t *testing.T) {
 	for _, c := range sched.Collectives() {
 		for _, p := range []int{million, million - 1, 720720} {
 			for _, words := range []float64{1, 1e6} {
-				pick, time := cheapest(t, c, p, 0, vector(c, p, words), model.Default(), algo.Needs{})
+				pick, time := cheapest(t, c, p, 0, vector(c, p, words), model.Default(), algo.Constraints{})
 				if bound := model.Default().Time(algo.LowerBound(c, p, vector(c, p, words))); c != sched.Shift && time < bound*(1-1e-9) {
-					t.Errorf("%v on %d ranks: %s, and the lower bound is %v", c, p, pick.Why, bound)
+					t.Errorf("%v on %d ranks: %s, and the lower bound is %v", c, p, pick.Reason, bound)
 				}
 			}
 		}
@@ -261,9 +261,9 @@ func TestAPickSaysWhatItIsComparedWith(t *testing.T) {
 		if test.among != "" {
 			among = strings.Fields(test.among)
 		}
-		pick, _ := cheapest(t, test.c, test.p, 0, test.words, model.Default(), algo.Needs{Among: among})
-		if pick.Spec != test.spec || pick.Why != test.why {
-			t.Errorf("%v, p %d, %v words: got  %s, because %s\nwant %s, because %s", test.c, test.p, test.words, pick.Spec, pick.Why, test.spec, test.why)
+		pick, _ := cheapest(t, test.c, test.p, 0, test.words, model.Default(), algo.Constraints{Candidates: among})
+		if pick.Spec != test.spec || pick.Reason != test.why {
+			t.Errorf("%v, p %d, %v words: got  %s, because %s\nwant %s, because %s", test.c, test.p, test.words, pick.Spec, pick.Reason, test.spec, test.why)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestTheCheapestIsNotAskedForInVain(t *testing.T) {
 		{sched.Bcast, 8, 0, 8, []string{"rotated"}, "the cheapest bcast on 8 ranks: rotated: not for 8 words, or not for what the call needs: want others of " + known(sched.Bcast)},
 		{sched.Bcast, 8, 0, 7, []string{"scatter-allgather"}, "the cheapest bcast on 8 ranks: scatter-allgather: not for 7 words, or not for what the call needs: want others of " + known(sched.Bcast)},
 	} {
-		_, err := algo.Cheapest(test.c, test.p, test.root, test.words, 0, model.Default(), algo.Needs{Among: test.among})
+		_, err := algo.Cheapest(test.c, test.p, test.root, test.words, 0, model.Default(), algo.Constraints{Candidates: test.among})
 		if err == nil || err.Error() != "algo: "+test.want {
 			t.Errorf("got  %v\nwant algo: %s", err, test.want)
 		}
@@ -297,7 +297,7 @@ func BenchmarkCheapest(b *testing.B) {
 		b.Run(c.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := algo.Cheapest(c, million, 0, 1e8, 8e8, model.Default(), algo.Needs{}); err != nil {
+				if _, err := algo.Cheapest(c, million, 0, 1e8, 8e8, model.Default(), algo.Constraints{}); err != nil {
 					b.Fatal(err)
 				}
 			}

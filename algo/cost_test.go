@@ -81,16 +81,16 @@ var models = []model.Model{
 }
 
 // inexact says by which factors what a schedule takes may differ from what the
-// catalogue says, where that is not exact for every number of ranks and root.
+// catalog says, where that is not exact for every number of ranks and root.
 var inexact = map[string]struct{ least, most float64 }{
 	"allreduce recursive-multiplying": {1, 1.5}, // a pair is late for its first meeting
 }
 
-// On an idle network without distances, what the catalogue says is what the
+// On an idle network without distances, what the catalog says is what the
 // schedule takes: for every algorithm, number of ranks and root.
 //
 // CLAIM G1 G14 S3 I1 I2 I3 V1 V3 V4 D1
-func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
+func TestEverySchedulesCostIsThatOfTheCatalog(t *testing.T) {
 	everySchedule(t, sizes[1:], func(t *testing.T, s *sched.Schedule) {
 		cost, err := algo.Price(s.Collective, s.Algorithm, s.P, s.Root, algo.VariantBytes, float64(s.Blocks))
 		if err != nil {
@@ -109,7 +109,7 @@ func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 		for _, m := range models {
 			got, want := play(s, steps, m, a.Restrictions.AllPort), m.Time(cost)
 			if got > bound.most*want*(1+1e-9) || got < bound.least*want*(1-1e-9) {
-				t.Errorf("%s takes %v under %+v, and the catalogue says %v", describe(s), got, m, want)
+				t.Errorf("%s takes %v under %+v, and the catalog says %v", describe(s), got, m, want)
 			}
 		}
 	})
@@ -118,7 +118,7 @@ func TestEverySchedulesCostIsThatOfTheCatalogue(t *testing.T) {
 // The books' formulas, where p is a power of two.
 //
 // CLAIM G1 G14 S3 I1 I2 I3 V1 V3 D1 D3
-func TestTheCatalogueAgreesWithTheBooks(t *testing.T) {
+func TestTheCatalogAgreesWithTheBooks(t *testing.T) {
 	const n = 1 << 20
 	for d := 1; d <= 20; d++ {
 		lg, p := float64(d), float64(int(1)<<d)

@@ -2,8 +2,8 @@ package algo
 
 import "github.com/chorale-go/chorale/sched"
 
-// An exchanger is one rank in the middle of exchanges between the groups of a
-// fold. Partners at bit i are groups that differ in that bit alone.
+// An exchanger is the state of one rank between two exchanges of the groups of
+// a fold. Partners at bit i are groups that differ in that bit alone.
 type exchanger struct {
 	b     *sched.Builder
 	f     fold
@@ -12,9 +12,9 @@ type exchanger struct {
 	mine  sched.Range  // the blocks of it that the rank still combines
 }
 
-// foldVector begins an exchange of vectors of so many blocks: of two ranks of a
-// group, one gives its In to the other, which combines both in into. For the
-// one that gave, and is not to take part, ok is false.
+// foldVector begins an exchange of vectors of some blocks. Of the two ranks of
+// a group, one sends its In to the other, which combines both in into. For the
+// rank that sent, and takes no part, ok is false.
 func foldVector(b *sched.Builder, f fold, rank, blocks int, into sched.Buffer) (x exchanger, ok bool) {
 	x = exchanger{b, f, f.group(rank), sched.In, whole(blocks)}
 	switch {
@@ -30,8 +30,8 @@ func foldVector(b *sched.Builder, f fold, rank, blocks int, into sched.Buffer) (
 	return x, true
 }
 
-// exchange gives blocks to the partner, and combines what the partner gives
-// with the rank's own, in into.
+// exchange sends blocks to the partner, and combines in into what the partner
+// sends with the rank's own.
 func (x *exchanger) exchange(bit int, give sched.Range, into sched.Buffer) {
 	partner := x.group ^ 1<<bit
 	peer := x.f.keeper(partner)
@@ -69,13 +69,13 @@ func (x *exchanger) restore(bit int) {
 	x.mine = join(x.mine, sibling)
 }
 
-// join returns the range that two neighbouring ones make.
+// join returns the union of two neighboring ranges.
 func join(r, s sched.Range) sched.Range {
 	return sched.Range{Lo: min(r.Lo, s.Lo), Hi: max(r.Hi, s.Hi)}
 }
 
-// turn returns where a rank must leave its vector when so many exchanges are
-// still to come. An exchange cannot write what it sends, so out and scratch
+// turn returns where a rank must leave its vector when a number of exchanges
+// are still to come. An exchange cannot write what it sends, so out and scratch
 // take turns, and the last exchange writes out.
 func turn(exchanges int) sched.Buffer {
 	if exchanges%2 == 0 {

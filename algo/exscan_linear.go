@@ -10,7 +10,7 @@ import (
 //
 // Cost: (p − 1)(α + nβ) + (p − 2) nγ.
 //
-// All messages are between neighbours. Prefer it for two or three ranks;
+// All messages are between neighbors. Prefer it for two or three ranks;
 // recursive-doubling is as good there and better elsewhere.
 //
 // Grama et al., 4.3.
@@ -24,8 +24,8 @@ var exscanLinear = Algorithm{
 		cost.Combines = float64(max(0, c.p-2)) * n
 		return cost
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held := sched.In
 			if rank > 0 {
 				b.Recv(rank-1, sched.Out, whole(1), sched.Replace)

@@ -5,17 +5,17 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// As in the scan of that name, what comes from 1, 2, 4, … ranks before goes to
+// As in the scan of that name, a vector from 1, 2, 4, … ranks before goes to
 // the left of what a rank holds, and the run of ranks that this stands for
-// doubles with every step. But the run ends before the rank itself. What the
-// rank hands on is what it holds with its own to the right.
+// doubles with every step. But the run ends before the rank itself. The rank
+// sends on what it holds with its own vector to the right.
 //
 // Cost: ⌈lg p⌉ (α + nβ) + (2⌈lg p⌉ − 2) nγ, and one nγ less if p ≤ 1.5 · 2^k for
 // the largest 2^k below it.
 //
-// No way takes fewer steps. It combines twice per step; to shift all vectors by
-// one rank and scan them would combine once, for one step more. Prefer it
-// unless combining is dearer than starting and moving.
+// No algorithm takes fewer steps. It combines twice per step; to shift all
+// vectors by one rank and scan them would combine once, for one step more.
+// Prefer it unless combining costs more than starting and moving.
 //
 // Hillis, Steele, Data Parallel Algorithms, 1986; MPICH does the same on a
 // hypercube.
@@ -27,19 +27,19 @@ var exscanRecursiveDoubling = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		steps := ceilLog(c.p)
 		sums := max(0, 2*steps-2)
-		if 4*c.p <= 3<<steps { // who sends to the last rank in the end has had a step to rest
+		if 4*c.p <= 3<<steps { // the rank that sends to the last one has been idle for a step
 			sums--
 		}
 		cost := moves(steps, n)
 		cost.Combines = float64(max(0, sums)) * n
 		return cost
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held := sched.In
 			for d := 1; d < c.p; d *= 2 {
 				if rank+d < c.p {
-					if d > 1 && d/2 <= rank { // more has come since
+					if d > 1 && d/2 <= rank { // more has arrived since
 						held = withOwn(b)
 					}
 					b.Send(held, whole(1), rank+d)

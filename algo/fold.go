@@ -2,12 +2,12 @@ package algo
 
 import "github.com/chorale-go/chorale/sched"
 
-// A fold makes a power of two of p ranks: the first ones pair up with their
-// neighbours, so that as many groups are left as the largest power of two that
-// is not above p. A group is one rank or two. One of its ranks, the keeper,
-// takes part in what follows on behalf of both.
+// A fold groups p ranks into a power of two of groups: the first ranks pair up
+// with their neighbors, so that as many groups are left as the largest power of
+// two that is not above p. A group is one rank or two. One of its ranks, the
+// keeper, takes part in what follows on behalf of both.
 //
-// Pairs are neighbours, so what aligned groups stand for is a run of ranks, and
+// Pairs are neighbors, so aligned groups stand for a run of ranks, and
 // combining group by group keeps rank order.
 type fold struct {
 	groups int // a power of two
@@ -43,16 +43,15 @@ func (f fold) keeper(group int) int {
 	return f.first(group)
 }
 
-// ranks returns the ranks of the n groups around a group: n is a power of two,
-// and groups are counted off from 0.
+// ranks returns the ranks of n groups that include a group. N is a power of
+// two, and the first of the groups is a multiple of n.
 func (f fold) ranks(group, n int) sched.Range {
 	group &^= n - 1
 	return sched.Range{Lo: f.first(group), Hi: f.first(group + n)}
 }
 
-// path returns how many ranks' blocks go over the longest path when aligned
-// groups of 1, 2, 4, … exchange all that they stand for: p−1 if nothing is
-// folded.
+// path returns the number of blocks that go over the longest path when aligned
+// groups of 1, 2, 4, … exchange all their blocks: p−1 if nothing is folded.
 func (f fold) path() (ranks float64) {
 	for n := 1; n < f.groups; n *= 2 {
 		ranks += float64(f.ranks(0, n).Len())

@@ -20,8 +20,8 @@ var gatherBinomial = Algorithm{
 	Formula:    "⌈lg p⌉ α + n (p−1)/p β",
 	Prefer:     "all but long parts",
 	cost:       func(c call, n float64) model.Cost { return scatterBinomial.cost(c, n) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			l := line{0, 1, c.p}
 			held := gather(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
 			if rank == c.root {
@@ -31,7 +31,7 @@ var gatherBinomial = Algorithm{
 	},
 }
 
-// gather collects what the places of an interval stand for at its holder, in
+// gather collects what the positions of an interval stand for at its holder, in
 // kept. Place me finds its own in held, and gather returns where it has it then:
 // after it has received something, in kept.
 func gather(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {

@@ -21,9 +21,9 @@ var gatherMesh = Algorithm{
 	Formula:    "Σ ⌈lg d⌉ α + n (p−1)/p β, d the sizes of the mesh",
 	Prefer:     "all but long parts on a mesh or torus",
 	cost:       func(c call, n float64) model.Cost { return scatterMesh.cost(c, n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			held := sched.In
 			for d := len(m) - 1; d >= 0; d-- {
 				if l, root, me := m.line(d, c.root, rank); l.n > 0 {

@@ -10,56 +10,56 @@ import (
 // are one, and so is each row or column of a mesh.
 type line struct{ first, stride, n int }
 
-// rank returns the rank at place i of the line.
+// rank returns the rank at position i of the line.
 func (l line) rank(i int) int { return l.first + i*l.stride }
 
-// parts returns the ranks that places lo ≤ i < hi stand for: in a mesh whose
+// parts returns the ranks that positions lo ≤ i < hi stand for: in a mesh whose
 // ranks are numbered row by row, a place of a column stands for its row.
 func (l line) parts(lo, hi int) sched.Range {
 	base := l.first - l.first%l.stride
 	return sched.Range{Lo: base + lo*l.stride, Hi: base + hi*l.stride}
 }
 
-// part returns the ranks that place i stands for, where i may be as much as the
+// part returns the ranks that position i stands for, where i may be as much as the
 // length of the line too small or too large.
 func (l line) part(i int) sched.Range {
 	i = (i + l.n) % l.n
 	return l.parts(i, i+1)
 }
 
-// neighbours returns the ranks after and before place i, the ends being
-// neighbours too.
-func (l line) neighbours(i int) (next, previous int) {
+// neighbors returns the ranks after and before position i, the ends being
+// neighbors too.
+func (l line) neighbors(i int) (next, previous int) {
 	return l.rank((i + 1) % l.n), l.rank((i - 1 + l.n) % l.n)
 }
 
-// An interval is the places lo ≤ i < hi of a line, together with its holder:
-// the place that has what the whole interval is to get, or that is to get what
-// the whole interval has.
+// An interval is the positions lo ≤ i < hi of a line, and their holder: the
+// position that has what all of them are to get, or that gets what all of them
+// have.
 //
-// Halving intervals until they are single places gives a binomial tree: the
-// holder keeps its own half and serves the other through a partner, who is that
-// half's holder. Every half is a run of neighbours, whichever place is the
-// root and however many there are. So combinations stay in rank order, and what
-// several ranks own is one range of blocks. Where the size is a power of two,
-// the partner is the holder XOR half the size, as in the books.
+// Halving intervals until they are single positions gives a binomial tree: the
+// holder keeps its own half and serves the other through a partner, which is
+// that half's holder. Every half is a run of neighbors, for any root and any
+// number of positions. So combinations stay in rank order, and the blocks that
+// several ranks own are one range. Where the size is a power of two, the
+// partner is the holder XOR half the size, as in the books.
 type interval struct{ lo, hi, holder int }
 
 func (v interval) size() int      { return v.hi - v.lo }
 func (v interval) has(i int) bool { return v.lo <= i && i < v.hi }
 
-// halves cuts an interval of at least two places in the holder's own half and
-// the other. The lower is as long as the largest power of two that is less than
-// the size, so ⌈lg size⌉ cuts leave single places. Where it cuts does not depend
-// on the holder: what is combined, half by half, is the same expression
-// whoever is the root.
+// halves cuts an interval of at least two positions in the holder's own half
+// and the other. The lower is as long as the largest power of two that is less
+// than the size, so ⌈lg size⌉ cuts leave single positions. The cut does not
+// depend on the holder, so that all roots combine, half by half, by the same
+// expression.
 func (v interval) halves() (own, other interval) {
 	return v.cut(v.lo + v.reach())
 }
 
-// handOver cuts likewise, but so that the larger half is the holder's own, on
-// whichever side that is. What is handed over on any path then adds up to less
-// than the interval.
+// handOver also cuts an interval, but so that the larger half is the holder's
+// own, on either side. What the holders of any path hand over then adds up to
+// less than the interval.
 func (v interval) handOver() (own, other interval) {
 	mid := v.lo + v.reach()
 	if v.holder >= mid {
@@ -68,7 +68,7 @@ func (v interval) handOver() (own, other interval) {
 	return v.cut(mid)
 }
 
-// reach is how far apart holders of two halves are, where there is room.
+// reach is the distance between the holders of two halves, where there is room.
 func (v interval) reach() int { return 1 << floorLog(v.size()-1) }
 
 func (v interval) cut(mid int) (own, other interval) {
@@ -82,7 +82,7 @@ func (v interval) cut(mid int) (own, other interval) {
 	return interval{v.lo, mid, v.holder}, interval{mid, v.hi, partner}
 }
 
-// either returns that one of two halves which has place i.
+// either returns that one of two halves which has position i.
 func either(a, b interval, i int) interval {
 	if a.has(i) {
 		return a

@@ -12,7 +12,7 @@ import (
 
 // The costs that the literature gives for any number of ranks. Where there are
 // pieces, there are ten.
-func TestTheCatalogueAgreesWithTheLiterature(t *testing.T) {
+func TestTheCatalogAgreesWithTheLiterature(t *testing.T) {
 	const n, k = 1 << 20, 10
 	cost := func(messages, words, combines float64) model.Cost {
 		return model.Cost{Startups: messages, Words: words, Combines: combines}

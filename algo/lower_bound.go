@@ -5,15 +5,16 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// LowerBound returns what no algorithm for a collective can do without, on p
-// ranks with one port each and a vector of n words: so many messages one after
-// another, so many words that some rank sends or receives, so many that some rank
+// LowerBound returns the cost that no algorithm for a collective can avoid, on
+// p ranks with one port each and a vector of n words: messages one after
+// another, words that some rank sends or receives, and words that some rank
 // combines. Each of the three can be reached, but seldom all at once.
 //
-// A message is needed for each doubling of the ranks whose data have met, or that
-// have the data. Whoever lacks data must receive it. A reduction moves each word
-// of p−1 ranks at least once, and an allreduce the result as often again. All
-// ranks together combine p−1 vectors, and share the work at best.
+// A message is needed for each doubling of the number of ranks that have the
+// data, or whose data have been combined. A rank that lacks data must receive
+// it. A reduction moves each word of p−1 ranks at least once, and an allreduce
+// the result as often again. All ranks together combine p−1 vectors, and share
+// the work at best.
 //
 // Chan, Heimlich, Purkayastha, van de Geijn, Collective Communication: Theory,
 // Practice, and Experience, 2007; for the words of an allreduce Patarasuk, Yuan

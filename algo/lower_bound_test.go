@@ -98,7 +98,7 @@ func TestEveryLowerBoundIsReached(t *testing.T) {
 	}
 }
 
-// What the catalogue says is never less than the bound either, but where ranks
+// What the catalog says is never less than the bound either, but where ranks
 // use all their ports at once.
 func TestNoFormulaBeatsALowerBound(t *testing.T) {
 	for _, a := range algo.Catalog() {

@@ -11,7 +11,7 @@ func whole(n int) sched.Range { return sched.Range{Lo: 0, Hi: n} }
 // one is a single block.
 func one(block int) sched.Range { return sched.Range{Lo: block, Hi: block + 1} }
 
-// shifted returns the blocks that are so many further on.
+// shifted returns the range moved on by a number of blocks.
 func shifted(r sched.Range, by int) sched.Range { return sched.Range{Lo: r.Lo + by, Hi: r.Hi + by} }
 
 // recvCombine receives blocks and leaves in one buffer what another holds
@@ -22,8 +22,8 @@ func recvCombine(b *sched.Builder, held, into sched.Buffer, blocks sched.Range, 
 	b.Recv(from, into, blocks, how)
 }
 
-// beside returns how a rank combines what comes from a peer so that ranks stay
-// in order: what comes from above goes to the right.
+// beside returns how a rank combines a peer's vector so that ranks stay in
+// order: the vector of a higher rank goes to the right.
 func beside(rank, peer int) sched.Combine {
 	if peer > rank {
 		return sched.Right
@@ -31,7 +31,8 @@ func beside(rank, peer int) sched.Combine {
 	return sched.Left
 }
 
-// keptBy returns where a rank collects what only the root has an Out for.
+// keptBy returns where a rank collects a result for which only the root has an
+// Out.
 func keptBy(rank, root int) sched.Buffer {
 	if rank == root {
 		return sched.Out
@@ -39,8 +40,8 @@ func keptBy(rank, root int) sched.Buffer {
 	return sched.Scratch
 }
 
-// spare returns how much scratch p ranks need that need so many blocks, but none
-// at all for one or two ranks.
+// spare returns the scratch blocks of p ranks that need some, but none for one
+// or two ranks.
 func spare(p, blocks int) int {
 	if p <= 2 {
 		return 0
@@ -48,18 +49,18 @@ func spare(p, blocks int) int {
 	return blocks
 }
 
-// moves is the cost of so many messages of so many words, one after another.
+// moves is the cost of messages of equally many words, one after another.
 func moves(messages int, words float64) model.Cost {
 	k := float64(messages)
 	return model.Cost{Startups: k, Words: k * words}
 }
 
-// sums is the same where every word that comes is combined.
+// sums is the same cost, and that of combining every word that arrives.
 func sums(messages int, words float64) model.Cost {
 	c := moves(messages, words)
 	c.Combines = c.Words
 	return c
 }
 
-// share returns what p−1 of p equal parts of n words are.
+// share returns the length of p−1 of p equal parts of n words.
 func share(n float64, p int) float64 { return n * float64(p-1) / float64(p) }

@@ -87,7 +87,7 @@ func resizes(f func(func(*sched.Range))) {
 	f(func(r *sched.Range) { r.Lo, r.Hi = r.Lo-1, r.Hi-1 })
 }
 
-// broken yields schedules that differ from s in one place.
+// broken yields schedules that differ from s in one position.
 func broken(s *sched.Schedule) iter.Seq2[string, *sched.Schedule] {
 	return func(yield func(string, *sched.Schedule) bool) {
 		for rank := range s.P {

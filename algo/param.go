@@ -11,26 +11,26 @@ import (
 // A Param is a parameter of an algorithm, written key=value.
 type Param struct {
 	Key     string
-	Default string // "" if it is chosen for the call, as Doc says
-	Values  string // what it takes: "descending|ascending", "a number", "bytes, as in 8K", "sizes, as in 4x4"
-	Doc     string // what it means, in a line
+	Default string // "" if the value is chosen for each call, as Doc says
+	Values  string // the values: "descending|ascending", "a number", "bytes, as in 8K", "sizes, as in 4x4"
+	Doc     string // the meaning, in one line
 
-	parse  func(text string) (value, error) // nil means that the text is one of Values
-	choose func(c call) value               // where there is no Default
-	check  func(c call, v value) error      // nil if every value that parses will do
-	tries  func(p int) []string             // other values to verify p ranks with; nil means all words of Values
-	among  func(c call) []value             // values that may cost the least; nil means all words of Values
-	pieces func(c call, k int) value        // the value that cuts the vector in k pieces, of which some k is best
+	parse      func(text string) (value, error) // nil means that the text is one of Values
+	choose     func(c call) value               // where there is no Default
+	check      func(c call, v value) error      // nil if every value that parses will do
+	variants   func(p int) []string             // other values to verify p ranks with; nil means all words of Values
+	candidates func(c call) []value             // values that may cost the least; nil means all words of Values
+	pieces     func(c call, k int) value        // the value that cuts the vector in k pieces, of which some k is best
 }
 
-// A value is what a parameter is set to.
+// A value is the value of a parameter.
 type value struct {
 	text   string // in its canonical form
 	number int
 	sizes  []int
 }
 
-// split takes apart each "key=value".
+// split separates the keys and values of "key=value".
 func (a *Algorithm) split(params []string) (map[string]string, error) {
 	given := make(map[string]string)
 	for _, param := range params {
@@ -60,8 +60,8 @@ func (a *Algorithm) keys() string {
 	return strings.Join(keys, ", ")
 }
 
-// set gives p its value: the one that was given, or else its default. It
-// reports whether that differs from the default.
+// set gives p the value that was given, or else its default, and reports whether
+// the value differs from the default.
 func (k *call) set(p *Param, given map[string]string) (differs bool, err error) {
 	standard, err := p.standard(*k)
 	if err != nil {
@@ -172,8 +172,8 @@ func sizesOf(sizes ...int) value {
 // has a step or two for each piece.
 const maxPieces = 1 << 16
 
-// pieces returns how many segments of so many bytes the vector of c makes: one
-// if a segment is 0 bytes, or if nobody said how long the vector is.
+// pieces returns the number of segments that the vector of c makes: one if a
+// segment is 0 bytes, or if the length of the vector is unknown.
 func (c call) pieces(segment int) int {
 	if segment == 0 || c.bytes == 0 {
 		return 1
@@ -192,12 +192,12 @@ var segmentParam = Param{
 		}
 		return nil
 	},
-	tries:  func(int) []string { return []string{"500", "334"} }, // 2 pieces, and 3
-	pieces: func(c call, k int) value { return bytesOf(c.segmentOf(k)) },
+	variants: func(int) []string { return []string{"500", "334"} }, // 2 pieces, and 3
+	pieces:   func(c call, k int) value { return bytesOf(c.segmentOf(k)) },
 }
 
-// segmentOf returns the size of a segment where there are to be k, or nearly so:
-// 0 if there is to be one.
+// segmentOf returns the size of a segment that cuts the vector in k pieces, or
+// nearly so: 0 for one piece.
 func (c call) segmentOf(k int) int {
 	if k < 2 || c.bytes == 0 {
 		return 0
@@ -205,29 +205,29 @@ func (c call) segmentOf(k int) int {
 	return (c.bytes-1)/k + 1
 }
 
-// bestSegment is for algorithms where pieces follow each other: one arrives
-// when fill(p) others are on their way. Its default makes the sum of start-ups
-// and words the least.
+// bestSegment is segmentParam for algorithms where pieces follow each other:
+// one arrives when fill(p) others are under way. Its default minimizes the sum
+// of start-ups and words.
 func bestSegment(fill func(p int) float64) Param {
 	p := segmentParam
 	p.Default = ""
 	p.Doc += "; if not given, the best if a start-up costs as much as 8K bytes"
 	p.choose = func(c call) value { return bytesOf(c.segmentOf(c.bestPieces(fill(c.p)))) }
-	p.tries = func(int) []string { return []string{"0", "500", "200"} } // 1 piece, 2, and 5
+	p.variants = func(int) []string { return []string{"0", "500", "200"} } // 1 piece, 2, and 5
 	return p
 }
 
-// startupBytes is how many bytes move in the time that a message takes to start,
-// where a number of pieces is to be chosen. It is of the right order for shared
-// memory and for Ethernet alike. Pieces of fewer bytes than a cache line are not
-// worth a message, whatever the formula says.
+// startupBytes is the number of bytes that move in the time that a message
+// takes to start, for choosing a number of pieces. It is of the right order for
+// shared memory and for Ethernet alike. Pieces of fewer bytes than a cache line
+// are not worth a message, whatever the formula says.
 const (
 	startupBytes = 8 << 10
 	leastPiece   = 64
 )
 
-// bestPieces returns in how many pieces of n/k bytes to cut the vector if they
-// take (fill + k) messages one after another: k = √(fill nβ/α).
+// bestPieces returns the number of pieces of n/k bytes to cut the vector in if
+// they take (fill + k) messages one after another: k = √(fill nβ/α).
 func (c call) bestPieces(fill float64) int {
 	k := math.Sqrt(max(0, fill) * float64(c.bytes) / startupBytes)
 	return max(1, min(int(math.Round(k)), c.bytes/leastPiece, maxPieces))

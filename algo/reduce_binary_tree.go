@@ -12,7 +12,7 @@ import (
 // Cost, for k pieces: about 2(⌊lg p⌋ + k − 1)(α + n/k β + n/k γ).
 //
 // With many pieces the terms in n near 2n (β + γ) whatever p is. The operator
-// must commute, because the ranks of a subtree are not neighbours;
+// must commute, because the ranks of a subtree are not neighbors;
 // in-order-binary is the tree for others.
 //
 // Foster, Designing and Building Parallel Programs, 11.2.
@@ -27,9 +27,9 @@ var reduceBinaryTree = Algorithm{
 		k := c.pieces(c.number("segment"))
 		return sums(heapSteps(c.p, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
 			heapNode(c.p, c.root, rank).pipeUp(b, k, keptBy(rank, c.root))
 		}}
 	},

@@ -5,7 +5,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The binomial broadcast reversed, in direction and in order: neighbours
+// The binomial broadcast reversed, in direction and in order: neighbors
 // combine first, then pairs, then fours, until the root has all. What a rank
 // holds is always the combination of an interval of ranks, so they stay in
 // order for any p and any root.
@@ -22,8 +22,8 @@ var reduceBinomial = Algorithm{
 	Formula:    "⌈lg p⌉ (α + nβ + nγ)",
 	Prefer:     "short vectors, any operator",
 	cost:       func(c call, n float64) model.Cost { return sums(ceilLog(c.p), n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			l := line{0, 1, c.p}
 			held := reduce(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
 			if rank == c.root {
@@ -33,7 +33,7 @@ var reduceBinomial = Algorithm{
 	},
 }
 
-// reduce combines block 0 of all places of an interval at its holder. Place me
+// reduce combines block 0 of all positions of an interval at its holder. Place me
 // finds its own in held, collects in kept, and reduce returns where the
 // combination is if me is the holder.
 func reduce(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {

@@ -9,11 +9,11 @@ import (
 // own and hands it to the next, in pieces: while a rank takes a piece, it passes
 // on the one before.
 //
-// The row goes so that what is handed on stands for a run of ranks, and they
-// stay in order. To root 0 it comes down from the last rank, to the last rank
-// it comes up from 0. For a root r in between it sets out from r itself, up to
-// the last rank, goes on from r−1 down to 0, and comes home from there: one
-// message more, but still one at a time for every rank.
+// The order of the row lets every partial sum stand for a run of ranks, so that
+// they stay in order. To root 0 the row goes down from the last rank, to the
+// last rank it goes up from 0. For a root r in between it starts at r itself,
+// goes up to the last rank, on from r−1 down to 0, and ends at r: one message
+// more, but still one at a time for every rank.
 //
 // Cost, k pieces: (p − 2 + k)(α + n/k β + n/k γ), and one α + n/k β more if the
 // root is in between. The best k is √((p − 2) n(β+γ)/α).
@@ -21,7 +21,8 @@ import (
 // Prefer it for very long vectors and few ranks, and for operators that do not
 // commute; circulant fills in lg p steps, for those that do.
 //
-// The reverse of the broadcast by a chain; the way home is ours.
+// The reverse of the broadcast by a chain; the row for a root in between is
+// ours.
 var reduceChain = Algorithm{
 	Collective: sched.Reduce,
 	Name:       "chain",
@@ -36,9 +37,9 @@ var reduceChain = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
 			reduceAlong(b, row{c.p, c.root}, rank, k)
 		}}
 	},
@@ -58,37 +59,37 @@ func (w row) start() int {
 	return w.root
 }
 
-// place returns how many ranks stand before a rank.
-func (w row) place(rank int) int {
+// position returns how many ranks stand before a rank.
+func (w row) position(rank int) int {
 	if start := w.start(); rank >= start {
 		return rank - start
 	}
 	return w.p - 1 - rank
 }
 
-// rank is the inverse of place.
-func (w row) rank(place int) int {
-	if rank := w.start() + place; rank < w.p {
+// rank is the inverse of position.
+func (w row) rank(position int) int {
+	if rank := w.start() + position; rank < w.p {
 		return rank
 	}
-	return w.p - 1 - place
+	return w.p - 1 - position
 }
 
-// end returns who has the result. If it is not the root, the root is at the
-// start.
+// end returns the rank that has the result. If it is not the root, the root is
+// at the start.
 func (w row) end() int { return w.rank(w.p - 1) }
 
 func reduceAlong(b *sched.Builder, w row, rank, pieces int) {
-	place, end := w.place(rank), w.end()
+	position, end := w.position(rank), w.end()
 	if rank == w.root && rank != end {
 		thereAndBack(b, w.rank(1), end, min(w.p-1, pieces), pieces)
 		return
 	}
 	next := w.root
 	if rank != end {
-		next = w.rank(place + 1)
+		next = w.rank(position + 1)
 	}
-	if place == 0 {
+	if position == 0 {
 		if rank == w.root { // alone
 			b.Copy(sched.In, whole(pieces), sched.Out, 0, sched.Replace)
 			return
@@ -99,7 +100,7 @@ func reduceAlong(b *sched.Builder, w row, rank, pieces int) {
 		}
 		return
 	}
-	previous, kept := w.rank(place-1), keptBy(rank, w.root)
+	previous, kept := w.rank(position-1), keptBy(rank, w.root)
 	for piece := range pieces + 1 {
 		if piece < pieces {
 			recvCombine(b, sched.In, kept, one(piece), previous, beside(rank, previous))
@@ -112,7 +113,7 @@ func reduceAlong(b *sched.Builder, w row, rank, pieces int) {
 }
 
 // thereAndBack sends the pieces of In to one rank, and takes them complete from
-// another, so many steps later.
+// another, a given number of steps later.
 func thereAndBack(b *sched.Builder, next, end, later, pieces int) {
 	for piece := range pieces + later {
 		if piece < pieces {

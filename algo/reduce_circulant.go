@@ -6,14 +6,14 @@ import (
 )
 
 // The broadcast on a circulant graph reversed, in direction and in order: the
-// way of each block from the root to all ranks is a tree, and turned round it
+// path of each block from the root to all ranks is a tree, and reversed it
 // gathers their contributions.
 //
-// Cost: (k − 1 + ⌈lg p⌉)(α + n/k β + n/k γ), for any p. No way takes fewer rounds.
-// The best k is √((⌈lg p⌉ − 1) n(β+γ)/α).
+// Cost: (k − 1 + ⌈lg p⌉)(α + n/k β + n/k γ), for any p. No algorithm takes
+// fewer rounds. The best k is √((⌈lg p⌉ − 1) n(β+γ)/α).
 //
 // Prefer it for long vectors. The operator must commute, because the ranks of a
-// tree are not neighbours; chain and in-order-binary are for others.
+// tree are not neighbors; chain and in-order-binary are for others.
 //
 // Träff, Optimal Broadcast Schedules in Logarithmic Time with Applications to
 // Broadcast, All-Broadcast, Reduction and All-Reduction, 2024, arXiv 2407.18004.
@@ -28,14 +28,14 @@ var reduceCirculant = Algorithm{
 		k := c.number("blocks")
 		return sums(circulantRounds(c.p, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k, g := c.number("blocks"), newCirculant(c.p)
-		return plan{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
 			if c.p == 1 {
 				b.Copy(sched.In, whole(k), sched.Out, 0, sched.Replace)
 				return
 			}
-			at := func(place int) int { return (place + c.root) % c.p }
+			at := func(position int) int { return (position + c.root) % c.p }
 			rounds, kept := g.relays((rank-c.root+c.p)%c.p, k), keptBy(rank, c.root)
 			held := make([]sched.Buffer, k) // In, until something was combined
 			for i := len(rounds) - 1; i >= 0; i-- {

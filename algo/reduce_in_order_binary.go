@@ -7,8 +7,8 @@ import (
 
 // As binary-tree, but in a tree whose left subtrees hold the ranks below and
 // whose right subtrees hold those above, so that ranks stay in order. Such a
-// tree there is for any root: its subtrees are those below it and those above,
-// each as even as can be.
+// tree exists for any root: its subtrees are the ranks below it and those
+// above, each as balanced as can be.
 //
 // Cost, for k pieces: about 2(⌊lg p⌋ + k)(α + n/k β + n/k γ).
 //
@@ -27,9 +27,9 @@ var reduceInOrderBinary = Algorithm{
 		k := c.pieces(c.number("segment"))
 		return sums(inOrderSteps(c.p, c.root, k), n/float64(k))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
-		return plan{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: k, scratch: spare(c.p, k), program: func(b *sched.Builder, rank int) {
 			inOrderNode(c.p, c.root, rank).pipeUp(b, k, keptBy(rank, c.root))
 		}}
 	},
@@ -52,8 +52,8 @@ func inOrderNode(p, root, rank int) node {
 	return n
 }
 
-// top returns which of the ranks from lo to hi stands above the others, or -1
-// if there are none: the tree of these has the shape of a heap.
+// top returns the rank from lo to hi that stands above the others, or -1 if
+// there are none: their tree has the shape of a heap.
 func top(lo, hi int) int {
 	n := hi - lo
 	switch n {
@@ -62,17 +62,17 @@ func top(lo, hi int) int {
 	case 1:
 		return lo
 	}
-	full := 1 << floorLog(n) // places that the deepest level has room for
+	full := 1 << floorLog(n) // positions that the deepest level has room for
 	onLast := n - (full - 1)
 	return lo + (full/2 - 1) + min(onLast, full/2)
 }
 
-// inOrderSteps returns how many steps so many pieces take.
+// inOrderSteps returns the number of steps that the pieces take.
 func inOrderSteps(p, root, pieces int) int {
 	below, above := root, p-1-root
-	apart := 2 // steps between two pieces
+	spacing := 2 // steps between two pieces
 	if p < 4 && (below == 0 || above == 0) {
-		apart = 1
+		spacing = 1
 	}
 	first := 0
 	switch {
@@ -85,5 +85,5 @@ func inOrderSteps(p, root, pieces int) int {
 	default:
 		first = max(heapSteps(above, 1)+2, heapSteps(below, 1)+1)
 	}
-	return first + apart*(pieces-1)
+	return first + spacing*(pieces-1)
 }

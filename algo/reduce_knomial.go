@@ -24,9 +24,9 @@ var reduceKnomial = Algorithm{
 	Formula:    "≤ (k − 1)⌈log_k p⌉ (α + nβ + nγ), in ⌈log_k p⌉ rounds",
 	Prefer:     "short vectors in memory, any operator",
 	cost:       func(c call, n float64) model.Cost { return sums(knomialMessages(c.p, c.number("k")), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		k := c.number("k")
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held := reduceShares(b, interval{0, c.p, c.root}, rank, k, keptBy(rank, c.root))
 			if rank == c.root {
 				b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
@@ -35,8 +35,8 @@ var reduceKnomial = Algorithm{
 	},
 }
 
-// reduceShares combines block 0 of all places of an interval at its holder. A
-// place collects in kept. It returns where the combination is if rank is the
+// reduceShares combines block 0 of all positions of an interval at its holder. A
+// position collects in kept. It returns where the combination is if rank is the
 // holder.
 func reduceShares(b *sched.Builder, v interval, rank, k int, kept sched.Buffer) sched.Buffer {
 	if v.size() == 1 {

@@ -11,8 +11,7 @@ import (
 //
 // Cost: (p − 1)(α + nβ + nγ).
 //
-// It is what a program does that knows no better; for two or three ranks
-// nothing is faster.
+// It is the simplest program; for two or three ranks nothing is faster.
 //
 // Grama et al., 4.1.
 var reduceLinear = Algorithm{
@@ -21,8 +20,8 @@ var reduceLinear = Algorithm{
 	Formula:    "(p − 1)(α + nβ + nγ)",
 	Prefer:     "two or three ranks; a yardstick for the others",
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			reduceOneByOne(b, c.p, c.root, rank)
 		}}
 	},

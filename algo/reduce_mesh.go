@@ -22,9 +22,9 @@ var reduceMesh = Algorithm{
 	Formula:    "Σ ⌈lg d⌉ (α + nβ + nγ), d the sizes of the mesh",
 	Prefer:     "short vectors on a mesh or torus",
 	cost:       func(c call, n float64) model.Cost { return sums(meshSteps(c.sizes("dims")), n) },
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held := sched.In
 			for d := len(m) - 1; d >= 0; d-- {
 				if l, root, me := m.line(d, c.root, rank); l.n > 0 {

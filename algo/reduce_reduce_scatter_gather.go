@@ -34,13 +34,13 @@ var reduceReduceScatterGather = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		f := foldRanks(c.p, c.root)
 		scratch := f.groups
 		if c.p == 1 {
 			scratch = 0
 		}
-		return plan{blocks: f.groups, scratch: scratch, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: f.groups, scratch: scratch, program: func(b *sched.Builder, rank int) {
 			reduceScatterGather(b, f, rank)
 		}}
 	},

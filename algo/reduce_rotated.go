@@ -28,9 +28,9 @@ var reduceRotated = Algorithm{
 		cost.Combines = cost.Startups * n
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		d := floorLog(c.p)
-		return plan{blocks: max(1, d), scratch: spare(c.p, d), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: max(1, d), scratch: spare(c.p, d), program: func(b *sched.Builder, rank int) {
 			held, kept := sched.In, keptBy(rank, c.root)
 			for bit := range d {
 				for piece := range d {

@@ -11,11 +11,12 @@ import (
 // and each goes on with one half. Because the nearest come first, what a rank
 // holds stands for a run of ranks, and any operator will do. But a rank ends
 // with the block of its mirror image, the rank whose number has its bits in
-// reverse; so in the end the blocks are sent home. Other p than powers of two
-// fold first: of each pair of ranks, one takes part with the sum of both.
+// reverse; so a last message brings each block to its owner. Where p is no
+// power of two, ranks fold first: of each pair of ranks, one takes part with
+// the sum of both.
 //
-// Cost, p a power of two, p > 2: (lg p + 1) α + nβ + n (p−1)/p γ. A fold adds
-// α + nβ + nγ, and up to another message home.
+// Cost, p a power of two, p > 2: (lg p + 1) α + nβ + n (p−1)/p γ. A fold adds α
+// + nβ + nγ, and up to one more such last message.
 //
 // Prefer it for vectors of all lengths if the operator does not commute, unless
 // they are very short or very long.
@@ -43,9 +44,9 @@ var reduceScatterButterfly = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			scatterButterfly(b, f, rank)
 		}}
 	},

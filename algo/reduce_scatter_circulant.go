@@ -10,10 +10,10 @@ import (
 // it gives the second half of what is left to the rank for which that is the
 // first half, until its own block is left.
 //
-// Cost: ⌈lg p⌉ α + n (p−1)/p (β + γ), for any p. No way costs less.
+// Cost: ⌈lg p⌉ α + n (p−1)/p (β + γ), for any p. No algorithm costs less.
 //
-// It is the reduce-scatter to prefer for operators that commute. They must,
-// because the first to meet are half a circle apart.
+// It is the reduce-scatter to prefer for operators that commute. They must
+// commute, because a rank first combines with one half a circle away.
 //
 // Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2024,
 // arXiv 2410.14234.
@@ -28,9 +28,9 @@ var reduceScatterCirculant = Algorithm{
 		cost.Combines = cost.Words
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		g := newCirculant(c.p)
-		return plan{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: 2 * c.p, program: func(b *sched.Builder, rank int) {
 			if c.p == 1 {
 				b.Copy(sched.In, one(0), sched.Out, 0, sched.Replace)
 				return

@@ -5,10 +5,10 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Everybody sends everybody the block that is theirs to combine, in a single
-// step. It is pairwise without a step's end after each message. What comes is
-// combined in the order that the schedule lists, so rank order is kept, and the
-// result does not depend on who arrives first.
+// Every rank sends every other rank the block that the other combines, in a
+// single step. It is pairwise without the end of a step after each message. The
+// blocks are combined in the order that the schedule lists, so rank order is
+// kept, and the result does not depend on the order of arrival.
 //
 // Cost: (p − 1) α + n (p−1)/p (β + γ) with one port. With a link for each pair
 // of ranks, all of them used at once, α + n/p β + n (p−1)/p γ.
@@ -21,8 +21,8 @@ var reduceScatterDirect = Algorithm{
 	Formula:    "(p − 1) α + n (p−1)/p (β + γ); all ports: α + n/p β + n (p−1)/p γ",
 	Prefer:     "few ranks, shared memory",
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			contribute(b, c.p, rank, true)
 		}}
 	},

@@ -11,7 +11,7 @@ import (
 //
 // Cost: Σ (d − 1) α + n (p−1)/p (β + γ) over the sizes d.
 //
-// All messages are between neighbours and none shares a link. Prefer it to ring
+// All messages are between neighbors and none shares a link. Prefer it to ring
 // where the network has more than one dimension. The operator must commute.
 //
 // Grama et al., 4.2.2.
@@ -27,9 +27,9 @@ var reduceScatterMesh = Algorithm{
 		cost.Combines = cost.Words
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			held := sched.In
 			for d := range m {
 				l, me := m.through(d, rank)

@@ -5,12 +5,12 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// In step i each rank sends to the one i places further in the circle what that
-// one is to combine, and takes its own block of the one i places before it.
-// Blocks so come in descending order of ranks: first of those below, which go
-// to the left of what is held, then of those above, from the last rank down to
-// the next, which are combined apart until they are complete. Rank order is
-// kept.
+// In step i each rank sends to the one i positions further in the circle the
+// block that the other combines, and takes its own block of the one i positions
+// before it. Blocks so arrive in descending order of ranks: first of those
+// below, which go to the left of what is held, then of those above, from the
+// last rank down to the next, which are combined separately until they are
+// complete. Rank order is kept.
 //
 // Cost: (p − 1) α + n (p−1)/p β + nγ. Each rank combines p−1 blocks, but some
 // join their two halves last, after they have waited for a rank that combined
@@ -19,8 +19,8 @@ import (
 // Nothing is passed on. Prefer it for long blocks: nothing moves less, for any
 // operator and any p.
 //
-// Thakur, Rabenseifner, Gropp 2005; to keep the ranks above apart is our way to
-// serve operators that do not commute.
+// Thakur, Rabenseifner, Gropp 2005; the separate sum of the ranks above is our
+// way to serve operators that do not commute.
 var reduceScatterPairwise = Algorithm{
 	Collective: sched.ReduceScatter,
 	Name:       "pairwise",
@@ -33,8 +33,8 @@ var reduceScatterPairwise = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			contribute(b, c.p, rank, false)
 		}}
 	},

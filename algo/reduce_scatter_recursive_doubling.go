@@ -14,7 +14,7 @@ import (
 // Cost, p a power of two: lg p α + n (lg p − 1 + 1/p)(β + γ). Other p:
 // (⌊lg p⌋ + 2) α and n (⌊lg p⌋ + 3/p) β + n (⌊lg p⌋ + 2/p) γ.
 //
-// Ranks stay in order: a vector stands for neighbours from the first exchange
+// Ranks stay in order: a vector stands for neighbors from the first exchange
 // on. Prefer it for short vectors if the operator does not commute; recursive-
 // halving moves less, but needs one that does.
 //
@@ -34,9 +34,9 @@ var reduceScatterRecursiveDoubling = Algorithm{
 		}
 		return sums(floorLog(c.p)-1, n).Plus(sums(1, part))
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, scratch: spare(c.p, 2*c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, 2*c.p), program: func(b *sched.Builder, rank int) {
 			scatterDoubling(b, f, rank)
 		}}
 	},
@@ -54,7 +54,7 @@ func scatterDoubling(b *sched.Builder, f fold, rank int) {
 	}
 	// An exchange cannot write what it sends, so two vectors in scratch take
 	// turns.
-	held, into := spot{sched.In, 0}, spot{sched.Scratch, 0}
+	held, into := location{sched.In, 0}, location{sched.Scratch, 0}
 	if f.paired(group) {
 		into.combine(b, held, all, rank^1, sched.Right)
 		b.EndStep()
@@ -65,13 +65,13 @@ func scatterDoubling(b *sched.Builder, f fold, rank int) {
 		if n == f.groups/2 {
 			give, keep = f.ranks(peer, 1), f.ranks(group, 1)
 			if !f.paired(group) {
-				into = spot{sched.Out, 0}
+				into = location{sched.Out, 0}
 			}
 		}
 		b.Send(held.buffer, held.blocks(give), f.keeper(peer))
 		into.combine(b, held, keep, f.keeper(peer), beside(group, peer))
 		b.EndStep()
-		held, into = into, spot{sched.Scratch, all.Len() - into.at}
+		held, into = into, location{sched.Scratch, all.Len() - into.at}
 	}
 	b.Copy(held.buffer, held.blocks(one(rank)), sched.Out, rank, sched.Replace)
 	if f.paired(group) {
@@ -79,20 +79,21 @@ func scatterDoubling(b *sched.Builder, f fold, rank int) {
 	}
 }
 
-// A spot is where a vector lies: in a buffer, its block 0 at at.
-type spot struct {
+// A location is where a vector lies: a buffer, and the number of its block 0 in
+// it.
+type location struct {
 	buffer sched.Buffer
 	at     int
 }
 
 // blocks returns where blocks of the vector are.
-func (s spot) blocks(r sched.Range) sched.Range {
+func (s location) blocks(r sched.Range) sched.Range {
 	return sched.Range{Lo: s.at + r.Lo, Hi: s.at + r.Hi}
 }
 
 // combine receives blocks from a rank, and leaves at s what is held of them
 // combined with what comes.
-func (s spot) combine(b *sched.Builder, held spot, blocks sched.Range, from int, how sched.Combine) {
+func (s location) combine(b *sched.Builder, held location, blocks sched.Range, from int, how sched.Combine) {
 	b.Copy(held.buffer, held.blocks(blocks), s.buffer, s.blocks(blocks).Lo, sched.Replace)
 	b.Recv(from, s.buffer, s.blocks(blocks), how)
 }

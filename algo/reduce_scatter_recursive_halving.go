@@ -34,9 +34,9 @@ var reduceScatterRecursiveHalving = Algorithm{
 		}
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			scatterHalving(b, f, rank)
 		}}
 	},

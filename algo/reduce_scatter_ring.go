@@ -6,13 +6,13 @@ import (
 )
 
 // Each block goes round the ring of ranks and gathers their contributions: it
-// sets out from the rank after its owner, and comes home complete.
+// starts at the rank after its owner, and reaches its owner complete.
 //
 // Cost: (p − 1) α + n (p−1)/p (β + γ).
 //
-// All messages are between neighbours and none shares a link. Prefer it for
-// long blocks, if p is no power of two or distance costs. The operator must
-// commute, because only one block sets out from rank 0.
+// All messages are between neighbors and none shares a link. Prefer it for long
+// blocks, if p is no power of two or distance costs. The operator must commute,
+// because only one block starts at rank 0.
 //
 // Grama et al., 4.2.
 var reduceScatterRing = Algorithm{
@@ -22,21 +22,20 @@ var reduceScatterRing = Algorithm{
 	Formula:      "(p − 1) α + n (p−1)/p (β + γ)",
 	Prefer:       "long blocks",
 	cost:         func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			held := scatterRound(b, line{0, 1, c.p}, rank, 0, sched.In)
 			b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 		}}
 	},
 }
 
-// scatterRound sends round a line, whose ends are neighbours, what its places
-// are to combine of the parts that they stand for. Place me finds its operands
-// in held, and leaves its own part in Out if that is a single rank's, or else in
-// Scratch. The part of rank 0 is block first. It returns where place me has its
-// part.
+// scatterRound combines, round a line whose ends are neighbors, the parts that
+// its positions stand for. Position me finds its operands in held, and leaves
+// its own part in Out if that is a single rank's, or else in Scratch. The part
+// of rank 0 is block first. It returns where position me has its part.
 func scatterRound(b *sched.Builder, l line, me, first int, held sched.Buffer) sched.Buffer {
-	next, previous := l.neighbours(me)
+	next, previous := l.neighbors(me)
 	own := held
 	for step := 1; step < l.n; step++ {
 		into := sched.Scratch

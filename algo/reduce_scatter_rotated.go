@@ -30,11 +30,11 @@ var reduceScatterRotated = Algorithm{
 		cost.Combines = share(n, c.p)
 		return cost
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		q := cubeOf(c.p)
-		return q.plan(q.p*q.d, func(b *sched.Builder, rank int) {
+		return q.generator(q.p*q.d, func(b *sched.Builder, rank int) {
 			q.eachPiece(1, func(at, piece, rank int) {
-				b.Copy(sched.In, one(q.place(rank, piece)), sched.Scratch, at, sched.Replace)
+				b.Copy(sched.In, one(q.block(rank, piece)), sched.Scratch, at, sched.Replace)
 			})
 			for bit := q.d - 1; bit >= 0; bit-- {
 				for piece := range q.d {
@@ -47,7 +47,7 @@ var reduceScatterRotated = Algorithm{
 			}
 			for piece := range q.d {
 				label := rotation{q.d, piece + 1}.label(rank)
-				b.Copy(sched.Scratch, q.run(piece, label, 1), sched.Out, q.place(rank, piece), sched.Replace)
+				b.Copy(sched.Scratch, q.run(piece, label, 1), sched.Out, q.block(rank, piece), sched.Replace)
 			}
 		})
 	},

@@ -135,7 +135,7 @@ func TestReduceScatterGatherHalvesTheVectorAndGathersIt(t *testing.T) {
 	}
 }
 
-// Elsewhere ranks that hold a sum hold that of neighbours, so any operator will
+// Elsewhere ranks that hold a sum hold that of neighbors, so any operator will
 // do.
 func TestTheseAlgorithmsNeedOperatorsThatCommute(t *testing.T) {
 	var restricted []string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Restrictions says what an algorithm does not do.
+// Restrictions are the calls that an algorithm does not serve.
 type Restrictions struct {
 	PowerOfTwo  bool // p must be a power of two
 	EvenRanks   bool // p must be even, or 1
@@ -15,9 +15,9 @@ type Restrictions struct {
 	AllPort     bool // ranks must use all their links at once, or else it costs more than it says
 }
 
-// Allow reports an error that names the restriction if p ranks are not allowed.
-// The others say nothing of p: they are for whoever knows the operator, the
-// parts and the network.
+// Allow returns an error that names the restriction if p ranks are not allowed.
+// The other restrictions do not depend on p: the caller checks them against the
+// operator, the parts and the network.
 func (r Restrictions) Allow(p int) error {
 	switch {
 	case r.PowerOfTwo && p&(p-1) != 0:

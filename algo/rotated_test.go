@@ -54,7 +54,7 @@ func countSteps(steps []moment) (n int) {
 }
 
 // Piece j begins with dimension j. Where each rank has a part, a last step
-// without messages copies the pieces to their places.
+// without messages copies the pieces to their positions.
 //
 // CLAIM I7
 func TestRotatedPiecesBeginWithDifferentDimensions(t *testing.T) {

@@ -6,11 +6,11 @@ import "github.com/chorale-go/chorale/sched"
 // dimensions that rotate the bits of their numbers. Bit i of a label stands for
 // dimension i + by, counted modulo d.
 //
-// What is cut in d pieces, and done with piece j in the numbering rotated by j
-// and a constant, uses all dimensions at once, and each of them for one piece:
-// when every piece has come to bit i of its labels, no two pieces have come to
-// the same dimension. So with a port for every link, the pieces take no longer
-// together than one alone.
+// An algorithm that cuts its data in d pieces, and treats piece j in the
+// numbering rotated by j and a constant, uses all dimensions at once, and each
+// of them for one piece: when every piece is at bit i of its labels, no two
+// pieces are at the same dimension. So with a port for every link, the pieces
+// together take no longer than one alone.
 //
 // Johnsson, Ho, Optimum Broadcasting and Personalized Communication in
 // Hypercubes, 1989.
@@ -29,7 +29,7 @@ func (r rotation) label(rank int) int {
 func (r rotation) rank(label int) int { return rotation{r.d, r.d - r.by%r.d}.label(label) }
 
 // link returns the bit of a rank's number that the bit i of its label stands
-// for. The rank's neighbour there is rank XOR link.
+// for. The rank's neighbor there is rank XOR link.
 func (r rotation) link(i int) int { return 1 << ((i + r.by) % r.d) }
 
 // A cube is p = 2^d ranks, each of which has a part of a vector, cut in d pieces.
@@ -40,19 +40,19 @@ type cube struct{ d, p int }
 
 func cubeOf(p int) cube { return cube{floorLog(p), p} }
 
-// plan returns the plan of an algorithm on the cube. A cube of one rank has
-// nothing to do but to copy its part.
-func (q cube) plan(scratch int, program func(b *sched.Builder, rank int)) plan {
+// generator returns the generator of an algorithm on the cube. A cube of one
+// rank only copies its part.
+func (q cube) generator(scratch int, program func(b *sched.Builder, rank int)) generator {
 	if q.d == 0 {
-		return plan{blocks: 1, program: func(b *sched.Builder, _ int) {
+		return generator{blocks: 1, program: func(b *sched.Builder, _ int) {
 			b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 		}}
 	}
-	return plan{blocks: q.p * q.d, scratch: scratch, program: program}
+	return generator{blocks: q.p * q.d, scratch: scratch, program: program}
 }
 
-// place returns where In and Out have a piece of a rank's part.
-func (q cube) place(rank, piece int) int { return rank*q.d + piece }
+// block returns the block of a piece of a rank's part in In and Out.
+func (q cube) block(rank, piece int) int { return rank*q.d + piece }
 
 // run returns where Scratch has a piece of n ranks, from a label on.
 func (q cube) run(piece, label, n int) sched.Range {

@@ -10,7 +10,7 @@ import (
 //
 // Cost: (p − 1)(α + nβ + nγ).
 //
-// All messages are between neighbours. Prefer it for two ranks;
+// All messages are between neighbors. Prefer it for two ranks;
 // recursive-doubling is as good there and better elsewhere.
 //
 // Grama et al., 4.3.
@@ -20,8 +20,8 @@ var scanLinear = Algorithm{
 	Formula:    "(p − 1)(α + nβ + nγ)",
 	Prefer:     "two ranks; a yardstick for the others",
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if rank == 0 {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 			} else {

@@ -22,8 +22,8 @@ var scanRecursiveDoubling = Algorithm{
 	Formula:    "⌈lg p⌉ (α + nβ + nγ)",
 	Prefer:     "always",
 	cost:       func(c call, n float64) model.Cost { return sums(ceilLog(c.p), n) },
-	build: func(c call) plan {
-		return plan{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
 			held, coming := sched.In, 0
 			if rank == 0 {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)

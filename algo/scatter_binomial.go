@@ -22,8 +22,8 @@ var scatterBinomial = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(ceilLog(c.p)), Words: share(n, c.p)}
 	},
-	build: func(c call) plan {
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			held := sched.Scratch
 			if rank == c.root {
 				held = sched.In
@@ -35,8 +35,8 @@ var scatterBinomial = Algorithm{
 }
 
 // scatter brings every place of a line what it stands for. The root has all of
-// it in held; other places receive it there, or in Out if it is their own part
-// and no more, and copy their own part to Out. Root and me are places.
+// it in held; other positions receive it there, or in Out if it is their own part
+// and no more, and copy their own part to Out. Root and me are positions.
 func scatter(b *sched.Builder, l line, root, me int, held sched.Buffer) {
 	rank := l.rank(me)
 	for v := (interval{0, l.n, root}); v.size() > 1; {

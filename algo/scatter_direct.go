@@ -19,8 +19,8 @@ var scatterDirect = Algorithm{
 	Formula:    "(p − 1)(α + n/p β); all ports: α + n/p β",
 	Prefer:     "long parts, or ranks that arrive at different times",
 	cost:       func(c call, n float64) model.Cost { return moves(c.p-1, n/float64(c.p)) },
-	build: func(c call) plan {
-		return plan{blocks: c.p, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			if rank != c.root {
 				b.Recv(c.root, sched.Out, one(rank), sched.Replace)
 				return

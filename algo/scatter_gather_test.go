@@ -99,7 +99,7 @@ func TestBruckTakesNoMoreThanItLacks(t *testing.T) {
 	}
 }
 
-// The two blocks that came last go on to the other neighbour.
+// The two blocks that came last go on to the other neighbor.
 func TestNeighborsExchangeWhatCameLast(t *testing.T) {
 	got := messagesAndBlocks(t, newSchedule(t, sched.AllGather, "neighbor-exchange", 6, 0))
 	want := "0→1[0..1] 1→0[1..2] 2→3[2..3] 3→2[3..4] 4→5[4..5] 5→4[5..6]; " +

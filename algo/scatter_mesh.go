@@ -25,9 +25,9 @@ var scatterMesh = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return model.Cost{Startups: float64(meshSteps(c.sizes("dims"))), Words: share(n, c.p)}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			held := sched.Scratch
 			if rank == c.root {
 				held = sched.In

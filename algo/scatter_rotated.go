@@ -28,12 +28,12 @@ var scatterRotated = Algorithm{
 		d := floorLog(c.p)
 		return model.Cost{Startups: float64(d), Words: share(n, c.p) / float64(max(1, d))}
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		q := cubeOf(c.p)
-		return q.plan(q.p*q.d, func(b *sched.Builder, rank int) {
+		return q.generator(q.p*q.d, func(b *sched.Builder, rank int) {
 			if rank == c.root {
 				q.eachPiece(1, func(at, piece, rank int) {
-					b.Copy(sched.In, one(q.place(rank^c.root, piece)), sched.Scratch, at, sched.Replace)
+					b.Copy(sched.In, one(q.block(rank^c.root, piece)), sched.Scratch, at, sched.Replace)
 				})
 			}
 			for bit := q.d - 1; bit >= 0; bit-- {
@@ -52,7 +52,7 @@ var scatterRotated = Algorithm{
 			}
 			for piece := range q.d {
 				label := rotation{q.d, piece + 1}.label(rank ^ c.root)
-				b.Copy(sched.Scratch, q.run(piece, label, 1), sched.Out, q.place(rank, piece), sched.Replace)
+				b.Copy(sched.Scratch, q.run(piece, label, 1), sched.Out, q.block(rank, piece), sched.Replace)
 			}
 		})
 	},

@@ -26,8 +26,8 @@ var shiftDirect = Algorithm{
 		}
 		return moves(1, n)
 	},
-	build: func(c call) plan {
-		return plan{blocks: 1, program: func(b *sched.Builder, rank int) {
+	build: func(c call) generator {
+		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {
 			if c.root == 0 {
 				b.Copy(sched.In, whole(1), sched.Out, 0, sched.Replace)
 				return

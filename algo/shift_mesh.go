@@ -6,12 +6,12 @@ import (
 )
 
 // The ranks stand in a mesh whose lines are rings, and the distance q of the
-// shift has a digit for each dimension, as a rank's number has. All vectors first
-// go along their rows, as far as the last digit says. Who comes round the end of
-// a row is then a row short of where it must be. These are whole columns: each
-// column goes on as far as the digit before says, and those one further. So it
-// goes on, if there are more dimensions. Every line is a ring of its own, and
-// takes the shorter way round.
+// shift has a digit for each dimension, as a rank's number has. All vectors
+// first go along their rows, as far as the last digit says. A vector that
+// passes the end of a row is then one row short. All vectors of a column are,
+// or none: each column goes on as far as the digit before says, and those one
+// further. More dimensions follow in the same way. Every line is a ring of its
+// own, and takes the shorter way round.
 //
 // Cost, on R×C ranks: (h + v)(α + nβ). The rows go h = min(a, C − a) hops, where
 // a = q mod C; the columns go v, the longer way of those by b = ⌊q/C⌋ and, if a
@@ -19,7 +19,7 @@ import (
 // the columns that are short catch up first, while the others wait, which takes
 // up to √p + 1.
 //
-// All messages are between neighbours, and none shares a link. Prefer it on a
+// All messages are between neighbors, and none shares a link. Prefer it on a
 // torus, unless q is a step or two along one dimension, where those of direct do
 // not share links either.
 //
@@ -33,9 +33,9 @@ var shiftMesh = Algorithm{
 	cost: func(c call, n float64) model.Cost {
 		return moves(mesh(c.sizes("dims")).shiftHops(c.root), n)
 	},
-	build: func(c call) plan {
+	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
-		return plan{blocks: 1, scratch: spareTurn(m.shiftHops(c.root)), program: func(b *sched.Builder, rank int) {
+		return generator{blocks: 1, scratch: spareTurn(m.shiftHops(c.root)), program: func(b *sched.Builder, rank int) {
 			hops := 0
 			for d, n := range m {
 				hops += hopsRound(n, m.shiftAlong(d, c.root, rank))

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// VariantBytes is the size of the vector that [Variants] has in mind: what it
-// gives for a segment cuts such a vector in a few pieces.
+// VariantBytes is the size of the vector that [Variants] assumes: its segments
+// cut such a vector in a few pieces.
 const VariantBytes = 1000
 
-// Variants returns the specs with which to try an algorithm on p ranks: its
-// name alone, and each parameter with other values than its default, one at a
-// time. Where p allows, there are two of them or more. Make their schedules for
-// a vector of [VariantBytes], or the sizes of segments mean nothing.
+// Variants returns specs for testing an algorithm on p ranks: its name alone,
+// and each parameter with other values than its default, one at a time. Where p
+// allows, there are at least two of them. Make their schedules for a vector of
+// [VariantBytes], or the sizes of segments mean nothing.
 func Variants(a Algorithm, p int) []string {
 	specs := []string{a.Name}
 	for i := range a.Params {
@@ -25,8 +25,8 @@ func Variants(a Algorithm, p int) []string {
 
 // alternatives returns values to try p with.
 func (p *Param) alternatives(ranks int) (values []string) {
-	if p.tries != nil {
-		return p.tries(ranks)
+	if p.variants != nil {
+		return p.variants(ranks)
 	}
 	for word := range strings.SplitSeq(p.Values, "|") {
 		if word != p.Default {

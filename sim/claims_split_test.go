@@ -47,8 +47,8 @@ func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
 	}
 }
 
-// On an array and on a mesh the pieces go round lines, from neighbour to
-// neighbour: more start-ups than on a hypercube, and as few words.
+// On an array and on a mesh the pieces go round lines, from neighbor to
+// neighbor: more start-ups than on a hypercube, and as few words.
 //
 // CLAIM I4
 func TestArrayAndMeshGainFromSplittingToo(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // The claims of the textbooks, simulated. The comment CLAIM above a test names
 // those that it proves; docs/claims.md lists them all. Wherever a test has a
-// formula it is the text's, worked out by hand, and not the catalogue's.
+// formula it is the text's, worked out by hand, and not the catalog's.
 
 // prices are what claims are tried with: all charges together, and each alone.
 var prices = []model.Model{

@@ -86,7 +86,7 @@ func TestTheBestNumberOfHalvingStagesIsFound(t *testing.T) {
 	}
 }
 
-// With other P than powers of two, some tasks hand their vector to a neighbour
+// With other P than powers of two, some tasks hand their vector to a neighbor
 // before, and get the result after.
 //
 // CLAIM V3 V4

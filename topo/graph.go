@@ -16,7 +16,7 @@ import (
 // switches.
 //
 // A route is a shortest path; of several it takes, at each vertex, the
-// neighbour with the lowest number. It is found by breadth-first search, so it
+// neighbor with the lowest number. It is found by breadth-first search, so it
 // takes time in proportion to the graph. Nothing is known of the bisection
 // width: to find it is NP-hard.
 //

@@ -118,7 +118,7 @@ func TestAGraphMayHaveSwitches(t *testing.T) {
 	}
 }
 
-func TestAGraphRouteTakesTheLowestNeighbourOfThoseThatAreNearer(t *testing.T) {
+func TestAGraphRouteTakesTheLowestNeighborOfThoseThatAreNearer(t *testing.T) {
 	// A square and a tail: two ways from 0 to 3, and back.
 	top, err := NewGraph("square", 5, nil, [][2]int{{3, 2}, {0, 2}, {1, 0}, {3, 1}, {4, 3}})
 	if err != nil {

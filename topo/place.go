@@ -46,7 +46,7 @@ func ColumnMajor(dims ...int) Placement {
 }
 
 // Gray embeds a grid in a hypercube: ranks are the points of the grid, row by
-// row, and neighbours, also around its ends, sit on adjacent processors. One
+// row, and neighbors, also around its ends, sit on adjacent processors. One
 // size makes a ring. Every size is a power of two. Along a line the processors
 // follow the binary reflected Gray code; each dimension has bits of its own.
 func Gray(dims ...int) (Placement, error) {

@@ -49,7 +49,7 @@ func TestEveryPlacementHoldsEveryProcessorOnce(t *testing.T) {
 	}
 }
 
-func TestGrayCodeMakesNeighboursOfARingOrTorusAdjacentInAHypercube(t *testing.T) {
+func TestGrayCodeMakesNeighborsOfARingOrTorusAdjacentInAHypercube(t *testing.T) {
 	for _, spec := range []string{
 		"ring", "torus:1x64", "torus:2x32", "torus:4x16", "torus:8x8", "torus:4x4x4", "torus:2x4x8", "torus:2x2x2x2x2x2",
 	} {
@@ -62,7 +62,7 @@ func TestGrayCodeMakesNeighboursOfARingOrTorusAdjacentInAHypercube(t *testing.T)
 		for l := range 2 * guest.LinkCount() {
 			a, b := guest.Ends(l)
 			if hops := len(Route(host, place[a], place[b])); hops != 1 {
-				t.Errorf("%s: ranks %d and %d are neighbours, their processors %d and %d are %d links apart", spec, a, b, place[a], place[b], hops)
+				t.Errorf("%s: ranks %d and %d are neighbors, their processors %d and %d are %d links apart", spec, a, b, place[a], place[b], hops)
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func follow(t *testing.T, top Topology, at int, route []int) int {
 
 // distances is the slow and plain way to know how far everything is.
 func distances(top Topology, from int) []int {
-	next := neighbours(top)
+	next := neighbors(top)
 	hops := make([]int, len(next))
 	for i := range hops {
 		hops[i] = -1
@@ -137,7 +137,7 @@ type part struct {
 	keep func(v int) bool
 }
 
-func neighbours(top Topology) [][]int {
+func neighbors(top Topology) [][]int {
 	next := make([][]int, top.Processors()+top.Switches())
 	for l := range 2 * top.LinkCount() {
 		from, to := top.Ends(l)
@@ -166,7 +166,7 @@ func TestTheDiameterIsTheGreatestDistanceBetweenProcessors(t *testing.T) {
 func TestPortsAreTheMostLinksOfAProcessor(t *testing.T) {
 	onEach(t, func(t *testing.T, top Topology) {
 		most := 0
-		for _, next := range neighbours(top)[:top.Processors()] {
+		for _, next := range neighbors(top)[:top.Processors()] {
 			most = max(most, len(next))
 		}
 		if most != top.Ports() {
@@ -183,7 +183,7 @@ func TestNoCutIntoHalvesIsNarrowerThanTheBisectionWidth(t *testing.T) {
 			t.Skip("too many halves to try")
 		}
 		masks := make([]uint, n)
-		for v, next := range neighbours(top) {
+		for v, next := range neighbors(top) {
 			for _, w := range next {
 				masks[v] |= 1 << w
 			}

@@ -35,9 +35,9 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 	case !s.isBest():
 		return s.algorithm, "", nil
 	}
-	needs := algo.Needs{AllPort: s.ports.value == "all"}
+	needs := algo.Constraints{AllPort: s.ports.value == "all"}
 	if among, ok := strings.CutPrefix(s.algorithm, bestAmong); ok {
-		needs.Among = strings.Split(among, "+")
+		needs.Candidates = strings.Split(among, "+")
 	} else if s.algorithm != best {
 		return "", "", fmt.Errorf("--algorithm %s: want %s, or some to choose from, as in %sbinomial+linear", s.algorithm, best, bestAmong)
 	}
@@ -45,7 +45,7 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 	if err != nil {
 		return "", "", err
 	}
-	why = fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Why)
+	why = fmt.Sprintf("least for m = %d by the formulas: %s", m, pick.Reason)
 	if cmd.Name() == "draw" { // a picture shows the algorithm, and has no room for the reason
 		fmt.Fprintln(cmd.ErrOrStderr(), "chosen:", why)
 	}
