@@ -8,7 +8,7 @@ import "fmt"
 // Kim, Dally, Scott and Abts, Technology-Driven, Highly-Scalable Dragonfly
 // Topology, ISCA 2008.
 //
-// Link j of router r in a group leads to the group that is r·h+j+1 places on,
+// Link j of router r in a group leads to the group that is r·h+j+1 further,
 // counted around. The route is the paper's minimal one: to the router that is
 // linked to the destination's group, across, and to the destination's router,
 // at most 5 links. A path over a third group may have fewer links; no route
@@ -37,12 +37,22 @@ func NewDragonfly(a, p, h int) (*Dragonfly, error) {
 	return d, nil
 }
 
-func (d *Dragonfly) String() string  { return fmt.Sprintf("dragonfly:%d,%d,%d", d.a, d.p, d.h) }
-func (d *Dragonfly) Processors() int { return d.n }
-func (d *Dragonfly) Switches() int   { return d.g * d.a }
-func (d *Dragonfly) LinkCount() int  { return d.n + d.g*d.a*(d.a-1+d.h)/2 }
-func (d *Dragonfly) Ports() int      { return 1 }
+// String returns the text that Parse reads, as in "dragonfly:4,2,2".
+func (d *Dragonfly) String() string { return fmt.Sprintf("dragonfly:%d,%d,%d", d.a, d.p, d.h) }
 
+// Processors returns a·p·g.
+func (d *Dragonfly) Processors() int { return d.n }
+
+// Switches returns the number of routers, a·g.
+func (d *Dragonfly) Switches() int { return d.g * d.a }
+
+// LinkCount returns a·p·g + g·a(a−1)/2 + g(g−1)/2.
+func (d *Dragonfly) LinkCount() int { return d.n + d.g*d.a*(d.a-1+d.h)/2 }
+
+// Ports returns 1.
+func (d *Dragonfly) Ports() int { return 1 }
+
+// Diameter returns 5, or 3 if a group has one router.
 func (d *Dragonfly) Diameter() int {
 	if d.a == 1 {
 		return 3 // no group has links inside
@@ -50,11 +60,11 @@ func (d *Dragonfly) Diameter() int {
 	return 5
 }
 
-// Bisection is that of the narrowest straight cut. It parts the groups; if
-// their number is odd it parts the routers of the middle one, together with the
-// groups that they lead to; if their number is odd too it parts the processors
-// of the middle router. Where processors have fewer links than that in all, it
-// cuts each processor of one half off.
+// Bisection returns the width of the narrowest straight cut. It separates the
+// groups. If their number is odd, it separates the routers of the middle group,
+// together with the groups that they lead to; if their number is odd too, the
+// processors of the middle router. Where processors have fewer links than that
+// in all, it cuts off each processor of one half.
 func (d *Dragonfly) Bisection() (int, bool) {
 	half := d.g / 2
 	width := half * half
@@ -71,6 +81,7 @@ func (d *Dragonfly) Bisection() (int, bool) {
 // the groups, by their first router and then by the second; then those between
 // groups, by group and how far the other is.
 
+// AppendRoute appends the minimal route over the link between the two groups.
 func (d *Dragonfly) AppendRoute(dst []int32, from, to int) []int32 {
 	if from == to {
 		return dst
@@ -90,7 +101,7 @@ func (d *Dragonfly) AppendRoute(dst []int32, from, to int) []int32 {
 	return append(dst, int32(2*to+1))
 }
 
-// appendInside goes from one router to another of the same group.
+// appendInside appends the link from one router to another of the same group.
 func (d *Dragonfly) appendInside(dst []int32, from, to int) []int32 {
 	if from == to {
 		return dst
@@ -102,12 +113,13 @@ func (d *Dragonfly) appendInside(dst []int32, from, to int) []int32 {
 	return append(dst, int32(2*d.n+from*(d.a-1)+other))
 }
 
-// between is the first link between groups.
+// between returns the first link between groups.
 func (d *Dragonfly) between() int { return 2*d.n + d.g*d.a*(d.a-1) }
 
-// back is how far a group is from the one that is far places from it.
+// back returns the distance to a group from the group that is far further.
 func (d *Dragonfly) back(far int) int { return d.g - 2 - far }
 
+// Ends returns the two vertices that a directed link joins.
 func (d *Dragonfly) Ends(link int) (from, to int) {
 	switch inside := link - 2*d.n; {
 	case inside < 0:
@@ -130,6 +142,8 @@ func (d *Dragonfly) Ends(link int) (from, to int) {
 	return from, to
 }
 
+// Name returns a processor's number, or for a router its group and index, as in
+// "r2.0".
 func (d *Dragonfly) Name(v int) string {
 	if v < d.n {
 		return numbered(v)

@@ -9,13 +9,13 @@ import "fmt"
 // Loukissas and Vahdat, A Scalable, Commodity Data Center Network Architecture,
 // SIGCOMM 2008.
 //
-// The route climbs to the lowest common switch and descends. Of several ways
-// up it takes the one that the destination's number names: its place below its
-// edge switch chooses the aggregation switch, its edge switch's place in the
+// The route climbs to the lowest common switch and descends. Of several ways up
+// it takes the one that the destination's number names: its index below its
+// edge switch chooses the aggregation switch, its edge switch's index in the
 // pod the core switch. So all messages to one processor meet at one core
 // switch, and those to different processors of a pod at different ones.
 //
-// Switches are named edge0.1 and agg0.1, by pod and place, and core3.
+// Switches are named edge0.1 and agg0.1, by pod and index, and core3.
 type FatTree struct {
 	k    int
 	half int // k/2: switches of a level in a pod, and ports up or down
@@ -34,18 +34,33 @@ func NewFatTree(k int) (*FatTree, error) {
 	return &FatTree{k, k / 2, k * k * k / 4}, nil
 }
 
-func (f *FatTree) String() string         { return fmt.Sprintf("fattree:k=%d", f.k) }
-func (f *FatTree) Processors() int        { return f.p }
-func (f *FatTree) Switches() int          { return 5 * f.half * f.half }
-func (f *FatTree) LinkCount() int         { return 3 * f.p }
-func (f *FatTree) Diameter() int          { return 6 }
+// String returns the text that Parse reads, as in "fattree:k=4".
+func (f *FatTree) String() string { return fmt.Sprintf("fattree:k=%d", f.k) }
+
+// Processors returns k³/4.
+func (f *FatTree) Processors() int { return f.p }
+
+// Switches returns 5k²/4.
+func (f *FatTree) Switches() int { return 5 * f.half * f.half }
+
+// LinkCount returns 3k³/4.
+func (f *FatTree) LinkCount() int { return 3 * f.p }
+
+// Diameter returns 6.
+func (f *FatTree) Diameter() int { return 6 }
+
+// Bisection returns k³/8.
 func (f *FatTree) Bisection() (int, bool) { return f.p / 2, true }
-func (f *FatTree) Ports() int             { return 1 }
+
+// Ports returns 1.
+func (f *FatTree) Ports() int { return 1 }
 
 // Full-duplex links are numbered by their lower ends: first those of the
 // processors, then p above the edge switches, then p above the aggregation
 // switches. Upwards comes first.
 
+// AppendRoute appends the way up to the lowest common switch that the
+// destination names, and down from it.
 func (f *FatTree) AppendRoute(dst []int32, from, to int) []int32 {
 	if from == to {
 		return dst
@@ -67,6 +82,7 @@ func (f *FatTree) AppendRoute(dst []int32, from, to int) []int32 {
 	return append(dst, int32(2*to+1))
 }
 
+// Ends returns the two vertices that a directed link joins.
 func (f *FatTree) Ends(link int) (from, to int) {
 	i := link / 2 % f.p
 	lower, port := i/f.half, i%f.half // of a switch
@@ -90,6 +106,8 @@ func (f *FatTree) levels() (edge, agg, core int) {
 	return f.p, f.p + f.k*f.half, f.p + 2*f.k*f.half
 }
 
+// Name returns a processor's number, or for a switch its level, pod and index,
+// as in "edge0.1", "agg0.1" and "core3".
 func (f *FatTree) Name(v int) string {
 	edge, agg, core := f.levels()
 	switch {

@@ -12,13 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// A Graph is any connected network of processors and, where it has such,
-// switches.
+// A Graph is any connected network of processors and switches.
 //
-// A route is a shortest path; of several it takes, at each vertex, the
-// neighbor with the lowest number. It is found by breadth-first search, so it
-// takes time in proportion to the graph. Nothing is known of the bisection
-// width: to find it is NP-hard.
+// A route is a shortest path. Of several, it is the one that goes, at each
+// vertex, to the neighbor with the lowest number. It is found by breadth-first
+// search, which takes time in proportion to the graph. The bisection width is
+// unknown, because to find it is NP-hard.
 //
 // Directed links are numbered by the vertex that they leave, then by the one
 // that they lead to.
@@ -30,10 +29,10 @@ type Graph struct {
 	searches sync.Pool
 }
 
-// NewGraph returns the network of p processors, of switches with these names,
-// and of the given full-duplex links. A link joins two vertices: processors are
-// 0 to p−1, and the first switch is p. A switch's name begins with a letter. The
-// network's name is what String returns.
+// NewGraph returns the network of p processors, of switches with the given
+// names, and of the given full-duplex links. A link joins two vertices:
+// processors are 0 to p−1, and the first switch is p. A switch's name begins
+// with a letter. String returns the network's name.
 func NewGraph(name string, p int, switches []string, links [][2]int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
@@ -55,7 +54,8 @@ func NewGraph(name string, p int, switches []string, links [][2]int) (*Graph, er
 	return g, nil
 }
 
-// add puts links into an empty graph. Its errors go on from the graph's name.
+// add puts links into an empty graph. The text of its errors follows the
+// graph's name.
 func (g *Graph) add(links [][2]int) error {
 	n := g.vertices()
 	names := make(map[string]bool, len(g.switches))
@@ -95,16 +95,17 @@ func (g *Graph) add(links [][2]int) error {
 	return nil
 }
 
-// isSwitch tells the name of a switch from the number of a processor.
+// isSwitch reports whether a word is the name of a switch, and not the number
+// of a processor.
 func isSwitch(word string) bool {
 	r, _ := utf8.DecodeRuneInString(word)
 	return unicode.IsLetter(r)
 }
 
 // ReadGraph reads a graph of p processors as a list of its links: two vertices
-// on a line. A number is a processor, from 0 on; what begins with a letter is
-// the name of a switch. What follows a # is a comment. Errors begin with the
-// name and the line.
+// on a line. A number is a processor, from 0 on; a word that begins with a
+// letter is the name of a switch. A # begins a comment. An error begins with
+// the name and the line.
 func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
@@ -131,7 +132,7 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	return NewGraph(name, p, list.switches, list.links)
 }
 
-// A listing is what has been read of a list of links.
+// A listing is the links read so far.
 type listing struct {
 	p          int // how many processors there should be
 	processors int // how many there are, by the highest
@@ -184,14 +185,24 @@ func (s *listing) vertex(word string) (int, error) {
 	return int(v), nil
 }
 
-func (g *Graph) String() string         { return g.name }
-func (g *Graph) Processors() int        { return g.vertices() - len(g.switches) }
-func (g *Graph) Switches() int          { return len(g.switches) }
-func (g *Graph) LinkCount() int         { return len(g.to) / 2 }
+// String returns the name that the graph was made with.
+func (g *Graph) String() string { return g.name }
+
+// Processors returns p.
+func (g *Graph) Processors() int { return g.vertices() - len(g.switches) }
+
+// Switches returns the number of switches.
+func (g *Graph) Switches() int { return len(g.switches) }
+
+// LinkCount returns the number of full-duplex links.
+func (g *Graph) LinkCount() int { return len(g.to) / 2 }
+
+// Bisection returns false: to find the width is NP-hard.
 func (g *Graph) Bisection() (int, bool) { return 0, false }
 
 func (g *Graph) vertices() int { return len(g.first) - 1 }
 
+// Name returns a processor's number or a switch's name.
 func (g *Graph) Name(v int) string {
 	if p := g.Processors(); v >= p {
 		return g.switches[v-p]
@@ -199,8 +210,11 @@ func (g *Graph) Name(v int) string {
 	return numbered(v)
 }
 
+// Ends returns the two vertices that a directed link joins.
 func (g *Graph) Ends(link int) (from, to int) { return int(g.from[link]), int(g.to[link]) }
 
+// Ports returns the largest number of links at one processor, in time
+// proportional to p.
 func (g *Graph) Ports() int {
 	ports := 0
 	for v := range g.Processors() {
@@ -209,7 +223,8 @@ func (g *Graph) Ports() int {
 	return ports
 }
 
-// Diameter searches from every processor: O(p · links).
+// Diameter returns the longest shortest path between processors. It searches
+// from every processor, in O(p · links) time.
 func (g *Graph) Diameter() int {
 	far := int32(0)
 	for v := range g.Processors() {
@@ -220,6 +235,8 @@ func (g *Graph) Diameter() int {
 	return int(far)
 }
 
+// AppendRoute appends a shortest path; see [Graph] for which. It takes time in
+// proportion to the graph.
 func (g *Graph) AppendRoute(dst []int32, from, to int) []int32 {
 	s := g.search(to, from)
 	defer g.searches.Put(s)
@@ -234,15 +251,15 @@ func (g *Graph) AppendRoute(dst []int32, from, to int) []int32 {
 	return dst
 }
 
-// A search knows how far vertices are from where it started.
+// A search is the distances of vertices from where it started.
 type search struct {
-	hops  []int32 // one more than the links between; 0 where it has not been
+	hops  []int32 // one more than the links between; 0 for vertices not visited
 	queue []int32
 }
 
-// search goes out from a vertex until it meets the other, or to the end if that
-// is -1. All vertices nearer than the other are then known. The caller
-// puts the search back.
+// search goes out from a vertex until it meets another, or to the end if the
+// other is -1. It then knows all vertices that are nearer. The caller puts the
+// search back.
 func (g *Graph) search(start, stop int) *search {
 	s := g.searches.Get().(*search)
 	clear(s.hops)

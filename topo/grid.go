@@ -12,8 +12,8 @@ import (
 // every line closes. A closed line of two has one link, not two.
 //
 // Processors are numbered row by row: the last dimension varies fastest. A
-// route settles the last dimension first, then the one before it. On a closed
-// line it goes the shorter way round, upwards if both are equal.
+// route goes along the last dimension first, then along the one before it. On a
+// closed line it goes the shorter way round, upwards if both are equal.
 //
 // The bisection width of unequal or odd sizes is that of Aroca and Fernández
 // Anta, Bisection (Band)Width of Product Networks, IEEE TPDS 25(3), 2014.
@@ -25,7 +25,7 @@ type Grid struct {
 	links  int
 }
 
-// A line is what the lines of one dimension have in common.
+// A line is the properties that the lines of one dimension share.
 type line struct {
 	n      int  // processors on the line
 	closed bool // the last is linked to the first
@@ -48,8 +48,9 @@ func NewMesh(dims ...int) (*Grid, error) {
 	return newGrid("mesh:"+sizes(dims), false, dims)
 }
 
-// NewTorus returns the mesh of the given sizes whose lines are closed. If it
-// is square, √p×√p, it has diameter 2⌊√p/2⌋, bisection width 2√p and 2p links.
+// NewTorus returns the torus of the given sizes: a mesh whose lines are closed.
+// If it is square, √p×√p, it has diameter 2⌊√p/2⌋, bisection width 2√p and 2p
+// links.
 func NewTorus(dims ...int) (*Grid, error) {
 	return newGrid("torus:"+sizes(dims), true, dims)
 }
@@ -85,12 +86,19 @@ func newGrid(name string, closed bool, dims []int) (*Grid, error) {
 	return g, nil
 }
 
-func (g *Grid) String() string  { return g.name }
-func (g *Grid) Processors() int { return g.p }
-func (g *Grid) Switches() int   { return 0 }
-func (g *Grid) LinkCount() int  { return g.links }
+// String returns the text that Parse reads, such as "ring" or "mesh:4x4".
+func (g *Grid) String() string { return g.name }
 
-// Dims returns the sizes, the fastest varying last.
+// Processors returns the product of the sizes.
+func (g *Grid) Processors() int { return g.p }
+
+// Switches returns 0.
+func (g *Grid) Switches() int { return 0 }
+
+// LinkCount returns the number of full-duplex links of all lines.
+func (g *Grid) LinkCount() int { return g.links }
+
+// Dims returns the sizes of the dimensions. The last varies fastest.
 func (g *Grid) Dims() []int {
 	dims := make([]int, len(g.lines))
 	for k, l := range g.lines {
@@ -99,9 +107,12 @@ func (g *Grid) Dims() []int {
 	return dims
 }
 
-// Closed tells a ring or torus from a linear array or mesh.
+// Closed reports whether the grid is a ring or torus, and not a linear array or
+// mesh.
 func (g *Grid) Closed() bool { return g.closed }
 
+// Diameter returns the sum over the dimensions: n−1 for an open line of n
+// processors, ⌊n/2⌋ for a closed one.
 func (g *Grid) Diameter() int {
 	d := 0
 	for _, l := range g.lines {
@@ -114,8 +125,9 @@ func (g *Grid) Diameter() int {
 	return d
 }
 
-// Bisection cuts across the longest lines, where the cut is narrowest. If
-// these are odd the cut leaves one layer whole, which is cut in the same way.
+// Bisection returns the width of the cut across the longest lines, where it is
+// narrowest. If these are odd the cut leaves one layer whole, which is cut in
+// the same way.
 func (g *Grid) Bisection() (int, bool) {
 	lines := slices.Clone(g.lines)
 	slices.SortFunc(lines, func(a, b line) int { return b.reach(g.closed) - a.reach(g.closed) })
@@ -135,8 +147,8 @@ func (g *Grid) Bisection() (int, bool) {
 	return width, true
 }
 
-// reach is a line's length as the cut sees it: one of two has a single link
-// where longer closed lines have two, so it is as good as one of four.
+// reach is a line's length for choosing the cut: a closed line of two has a
+// single link where longer closed lines have two, so it counts as one of four.
 func (l line) reach(closed bool) int {
 	if closed && l.n == 2 {
 		return 4
@@ -144,6 +156,8 @@ func (l line) reach(closed bool) int {
 	return l.n
 }
 
+// Ports returns the sum over the dimensions: 2, or less for lines of one or two
+// processors.
 func (g *Grid) Ports() int {
 	ports := 0
 	for _, l := range g.lines {
@@ -152,13 +166,15 @@ func (g *Grid) Ports() int {
 	return ports
 }
 
+// AppendRoute appends the route that goes along the last dimension first, and
+// round closed lines the shorter way.
 func (g *Grid) AppendRoute(dst []int32, from, to int) []int32 {
 	for _, l := range slices.Backward(g.lines) {
 		at, goal := from/l.stride%l.n, to/l.stride%l.n
 		if at == goal {
 			continue
 		}
-		// Faster dimensions are settled, slower ones are not yet touched.
+		// Faster dimensions are done, and slower ones not begun.
 		high, low := from/(l.stride*l.n), to%l.stride
 		edge := l.first + high*l.edges*l.stride + low
 		up := goal - at
@@ -179,7 +195,8 @@ func (g *Grid) AppendRoute(dst []int32, from, to int) []int32 {
 	return dst
 }
 
-// wrap closes the line for a step of one.
+// wrap returns the position after a step of one to at, round the ends of the
+// line.
 func (l line) wrap(at int) int {
 	switch at {
 	case -1:
@@ -190,6 +207,7 @@ func (l line) wrap(at int) int {
 	return at
 }
 
+// Ends returns the two processors that a directed link joins.
 func (g *Grid) Ends(link int) (from, to int) {
 	k := len(g.lines) - 1
 	for g.lines[k].first > link/2 {
@@ -206,9 +224,10 @@ func (g *Grid) Ends(link int) (from, to int) {
 	return from, to
 }
 
+// Name returns a processor's number.
 func (g *Grid) Name(v int) string { return numbered(v) }
 
-// sizes writes 4x4.
+// sizes formats sizes, as in 4x4.
 func sizes(dims []int) string {
 	words := make([]string, len(dims))
 	for i, n := range dims {

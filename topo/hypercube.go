@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// A Hypercube links the processors whose binary numbers differ in one bit.
-// Diameter log p, bisection width p/2, (p log p)/2 links.
+// A Hypercube has a link between processors whose binary numbers differ in one
+// bit. Diameter log p, bisection width p/2, (p log p)/2 links.
 //
 // The route is E-cube: it corrects the bits that differ from the lowest to the
 // highest. The directed link of processor v in dimension i has the id
@@ -25,7 +25,7 @@ func NewHypercube(p int) (*Hypercube, error) {
 	return &Hypercube{d}, nil
 }
 
-// logOf returns log p, or says why there is none.
+// logOf returns log p, or an error if p is not a power of two.
 func logOf(name string, p int) (int, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return 0, err
@@ -37,14 +37,28 @@ func logOf(name string, p int) (int, error) {
 	return d, nil
 }
 
-func (h *Hypercube) String() string         { return "hypercube" }
-func (h *Hypercube) Processors() int        { return 1 << h.d }
-func (h *Hypercube) Switches() int          { return 0 }
-func (h *Hypercube) LinkCount() int         { return h.d << h.d / 2 }
-func (h *Hypercube) Diameter() int          { return h.d }
-func (h *Hypercube) Bisection() (int, bool) { return 1 << h.d / 2, true }
-func (h *Hypercube) Ports() int             { return h.d }
+// String returns "hypercube".
+func (h *Hypercube) String() string { return "hypercube" }
 
+// Processors returns p.
+func (h *Hypercube) Processors() int { return 1 << h.d }
+
+// Switches returns 0.
+func (h *Hypercube) Switches() int { return 0 }
+
+// LinkCount returns (p log p)/2.
+func (h *Hypercube) LinkCount() int { return h.d << h.d / 2 }
+
+// Diameter returns log p.
+func (h *Hypercube) Diameter() int { return h.d }
+
+// Bisection returns p/2, or 0 for one processor.
+func (h *Hypercube) Bisection() (int, bool) { return 1 << h.d / 2, true }
+
+// Ports returns log p.
+func (h *Hypercube) Ports() int { return h.d }
+
+// AppendRoute appends the E-cube route, which corrects the lowest bit first.
 func (h *Hypercube) AppendRoute(dst []int32, from, to int) []int32 {
 	for rest := uint(from ^ to); rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros(rest)
@@ -54,9 +68,11 @@ func (h *Hypercube) AppendRoute(dst []int32, from, to int) []int32 {
 	return dst
 }
 
+// Ends returns the two processors that a directed link joins.
 func (h *Hypercube) Ends(link int) (from, to int) {
 	from = link / h.d
 	return from, from ^ 1<<(link%h.d)
 }
 
+// Name returns a processor's number.
 func (h *Hypercube) Name(v int) string { return numbered(v) }

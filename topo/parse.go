@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// A SyntaxError says where words for a topology or a placement go wrong.
+// A SyntaxError is a mistake in the text of a topology or a placement.
 type SyntaxError struct {
 	What string // "topology" or "placement"
-	Text string // what was asked for
+	Text string // the text
 	At   int    // the offset of the mistake, in bytes
-	Want string // what would be right
+	Want string // what would be right there
 }
 
 func (e *SyntaxError) Error() string {
@@ -26,12 +26,12 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s %q, character %d: found %s, want %s", e.What, e.Text, e.At+1, found, e.Want)
 }
 
-// A family is one kind of topology: how it is written and made.
+// A family is one kind of topology: its text form and its constructor.
 type family struct {
-	form string // an example of its words
+	form string // an example of its text
 	key  string // may stand before its sizes
 	sep  string // between its sizes; empty if it has none
-	size int    // how many sizes; 0 for any number
+	size int    // the number of sizes; 0 for any number
 	make func(p int, sizes []int) (Topology, error)
 }
 
@@ -53,7 +53,7 @@ var families = map[string]family{
 	}},
 }
 
-// Forms lists the words that Parse reads, by example.
+// Forms lists the texts that [Parse] reads, one example for each kind, sorted.
 func Forms() []string {
 	var forms []string
 	for _, f := range families {
@@ -63,9 +63,10 @@ func Forms() []string {
 	return forms
 }
 
-// Parse makes the topology that spec names, for p processors: one of the
-// [Forms], or a file that [ReadGraph] reads. The error is a *SyntaxError if the
-// words are wrong; if they do not fit p, it says what would.
+// Parse returns the topology of p processors that spec names: one of the
+// [Forms], or the name of a file that [ReadGraph] reads. An error is a
+// *[SyntaxError] if the text is wrong. If its sizes do not fit p, the error
+// says which do.
 func Parse(spec string, p int) (Topology, error) {
 	name, args, given := strings.Cut(spec, ":")
 	f, ok := families[name]
@@ -98,8 +99,8 @@ func Parse(spec string, p int) (Topology, error) {
 	return t, nil
 }
 
-// parseFile reads the graph in a file, which anything may be called that is no
-// other topology.
+// parseFile reads the graph in a file. The file may have any name that is not
+// another topology's.
 func parseFile(name string, p int) (Topology, error) {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,17 +136,17 @@ func parseSizes(what, text string, at int, f family) (sizes []int, err error) {
 	return sizes, nil
 }
 
-// ofSize fits a constructor that needs the number of processors alone.
+// ofSize adapts a constructor whose argument is the number of processors.
 func ofSize[T Topology](build func(p int) (T, error)) func(int, []int) (Topology, error) {
 	return func(p int, _ []int) (Topology, error) { return made(build(p)) }
 }
 
-// ofSizes fits a constructor that needs the sizes alone.
+// ofSizes adapts a constructor whose arguments are the sizes.
 func ofSizes[T Topology](build func(...int) (T, error)) func(int, []int) (Topology, error) {
 	return func(_ int, sizes []int) (Topology, error) { return made(build(sizes...)) }
 }
 
-// made keeps a nil pointer from becoming a topology.
+// made returns a nil Topology, and not a nil pointer in one, on error.
 func made[T Topology](t T, err error) (Topology, error) {
 	if err != nil {
 		return nil, err

@@ -25,18 +25,32 @@ func NewTree(p int) (*Tree, error) {
 	return &Tree{p, d}, nil
 }
 
-func (t *Tree) String() string         { return "tree" }
-func (t *Tree) Processors() int        { return t.p }
-func (t *Tree) Switches() int          { return t.p - 1 }
-func (t *Tree) LinkCount() int         { return 2 * (t.p - 1) }
-func (t *Tree) Diameter() int          { return 2 * t.d }
+// String returns "tree".
+func (t *Tree) String() string { return "tree" }
+
+// Processors returns p.
+func (t *Tree) Processors() int { return t.p }
+
+// Switches returns p−1.
+func (t *Tree) Switches() int { return t.p - 1 }
+
+// LinkCount returns 2(p−1).
+func (t *Tree) LinkCount() int { return 2 * (t.p - 1) }
+
+// Diameter returns 2 log p.
+func (t *Tree) Diameter() int { return 2 * t.d }
+
+// Bisection returns 1, or 0 for one processor.
 func (t *Tree) Bisection() (int, bool) { return min(t.d, 1), true }
-func (t *Tree) Ports() int             { return min(t.d, 1) }
 
-// Vertices have a second number, their place in the tree: the root is 1, the
-// children of v are 2v and 2v+1, so leaf i is p+i. The link above v is number
-// v−2, upwards first.
+// Ports returns 1, or 0 for one processor.
+func (t *Tree) Ports() int { return min(t.d, 1) }
 
+// Vertices have a second number, the heap index: the root is 1, the children of
+// v are 2v and 2v+1, so leaf i is p+i. The link above v is number v−2, upwards
+// first.
+
+// AppendRoute appends the way up to the lowest common switch and down from it.
 func (t *Tree) AppendRoute(dst []int32, from, to int) []int32 {
 	climb := bits.Len(uint(from ^ to))
 	for i := range climb {
@@ -48,30 +62,33 @@ func (t *Tree) AppendRoute(dst []int32, from, to int) []int32 {
 	return dst
 }
 
+// Ends returns a vertex and its parent, in the direction of the link.
 func (t *Tree) Ends(link int) (from, to int) {
-	place := link/2 + 2
-	from, to = t.vertex(place), t.vertex(place/2)
+	heapIndex := link/2 + 2
+	from, to = t.vertex(heapIndex), t.vertex(heapIndex/2)
 	if link%2 == 1 {
 		from, to = to, from
 	}
 	return from, to
 }
 
-// vertex turns a place into the vertex: leaves first, then switches from the
-// root down.
-func (t *Tree) vertex(place int) int {
-	if place >= t.p {
-		return place - t.p
+// vertex returns the vertex of a heap index: leaves come first, then switches
+// from the root down.
+func (t *Tree) vertex(heapIndex int) int {
+	if heapIndex >= t.p {
+		return heapIndex - t.p
 	}
-	return t.p + place - 1
+	return t.p + heapIndex - 1
 }
 
+// Name returns a processor's number, or for a switch the processors below it,
+// as in "s4-7".
 func (t *Tree) Name(v int) string {
 	if v < t.p {
 		return numbered(v)
 	}
-	place := v - t.p + 1
-	below := t.d - bits.Len(uint(place)) + 1 // levels
-	first := place<<below - t.p
+	heapIndex := v - t.p + 1
+	below := t.d - bits.Len(uint(heapIndex)) + 1 // levels
+	first := heapIndex<<below - t.p
 	return fmt.Sprintf("s%d-%d", first, first+1<<below-1)
 }

@@ -8,74 +8,76 @@ import (
 	"strings"
 )
 
-// A Placement says where ranks sit: element r is the processor of rank r. It
-// holds every processor once. It is empty where sizes are not those of a grid.
+// A Placement is the processors of the ranks: element r is the processor of
+// rank r. It holds every processor once.
 type Placement []int
 
 // Identity puts rank r on processor r.
 func Identity(p int) Placement {
-	place := make(Placement, max(p, 0))
-	for r := range place {
-		place[r] = r
+	placement := make(Placement, max(p, 0))
+	for r := range placement {
+		placement[r] = r
 	}
-	return place
+	return placement
 }
 
 // RowMajor numbers the ranks row by row over a grid of the given sizes: the
-// last dimension varies fastest. As processors are numbered in the same way it
-// is the identity.
+// last dimension varies fastest. Processors are numbered in the same way, so it
+// is the identity. It is empty if the sizes are not those of a grid.
 func RowMajor(dims ...int) Placement { return Identity(product(dims)) }
 
 // ColumnMajor numbers the ranks column by column over a grid of the given
-// sizes: the first dimension varies fastest.
+// sizes: the first dimension varies fastest. It is empty if the sizes are not
+// those of a grid.
 func ColumnMajor(dims ...int) Placement {
-	place := make(Placement, product(dims))
-	if len(place) == 0 {
-		return place
+	placement := make(Placement, product(dims))
+	if len(placement) == 0 {
+		return placement
 	}
-	stride := len(place)
-	reach := 1 // how many ranks the dimensions so far tell apart
+	stride := len(placement)
+	reach := 1 // the product of the sizes so far
 	for _, n := range dims {
 		stride /= n
-		for r := range place {
-			place[r] += r / reach % n * stride
+		for r := range placement {
+			placement[r] += r / reach % n * stride
 		}
 		reach *= n
 	}
-	return place
+	return placement
 }
 
 // Gray embeds a grid in a hypercube: ranks are the points of the grid, row by
 // row, and neighbors, also around its ends, sit on adjacent processors. One
-// size makes a ring. Every size is a power of two. Along a line the processors
-// follow the binary reflected Gray code; each dimension has bits of its own.
+// size makes a ring. It is an error if a size is not a power of two. Along a
+// line the processors follow the binary reflected Gray code; each dimension has
+// bits of its own.
 func Gray(dims ...int) (Placement, error) {
 	for _, n := range dims {
 		if _, err := logOf("Gray code", n); err != nil {
 			return nil, err
 		}
 	}
-	place := make(Placement, product(dims))
-	if len(place) == 0 {
+	placement := make(Placement, product(dims))
+	if len(placement) == 0 {
 		return nil, fmt.Errorf("Gray code of %s processors: want at most %d", sizes(dims), maxDirected)
 	}
 	stride := 1
 	for _, n := range slices.Backward(dims) {
-		for r := range place {
+		for r := range placement {
 			at := r / stride % n
-			place[r] += (at ^ at>>1) * stride
+			placement[r] += (at ^ at>>1) * stride
 		}
 		stride *= n
 	}
-	return place, nil
+	return placement, nil
 }
 
-// Random shuffles the ranks. The same seed makes the same placement.
+// Random returns a random placement. The same seed gives the same placement.
 func Random(p int, seed uint64) Placement {
 	return rand.New(rand.NewPCG(seed, 0)).Perm(max(p, 0))
 }
 
-// product multiplies sizes. It is 0 where no topology has them.
+// product returns the product of sizes, or 0 if no topology has them.
 func product(dims []int) int {
 	p := 1
 	for _, n := range dims {
@@ -87,10 +89,10 @@ func product(dims []int) int {
 	return p
 }
 
-// placementForms lists the words of ParsePlacement, by example.
+// placementForms lists the texts that ParsePlacement reads, by example.
 const placementForms = "identity, row-major, column-major, gray, gray:4x4, random:1 or a list such as 2,0,1"
 
-// ParsePlacement reads where the ranks of a job sit on t:
+// ParsePlacement reads a placement of ranks on the processors of t:
 //
 //	identity            rank r on processor r
 //	row-major           row by row over a mesh or torus, which is the same
@@ -101,8 +103,8 @@ const placementForms = "identity, row-major, column-major, gray, gray:4x4, rando
 //	random:7            shuffled, with a seed
 //	2,0,3,1             a list: the processors of rank 0, 1, 2, …
 //
-// The error is a *SyntaxError if the words are wrong; if they do not fit t, it
-// says what would.
+// An error is a *[SyntaxError] if the text is wrong. If its sizes do not fit t,
+// the error says which do.
 func ParsePlacement(text string, t Topology) (Placement, error) {
 	p := t.Processors()
 	name, args, given := strings.Cut(text, ":")
@@ -114,7 +116,7 @@ func ParsePlacement(text string, t Topology) (Placement, error) {
 		}
 		return Identity(p), nil
 	case "row-major", "column-major", "gray":
-		dims, err := placeDims(text, name, at, given, t)
+		dims, err := placementDims(text, name, at, given, t)
 		if err != nil {
 			return nil, err
 		}
@@ -132,8 +134,8 @@ func ParsePlacement(text string, t Topology) (Placement, error) {
 	return parseList(text, p)
 }
 
-// placeDims returns the sizes that the words give, or those of t.
-func placeDims(text, name string, at int, given bool, t Topology) ([]int, error) {
+// placementDims returns the sizes in the text, or those of t.
+func placementDims(text, name string, at int, given bool, t Topology) ([]int, error) {
 	p := t.Processors()
 	if !given {
 		if g, ok := t.(*Grid); ok && name != "gray" {
@@ -169,20 +171,20 @@ func overGrid(text, name string, dims []int) (Placement, error) {
 	case "column-major":
 		return ColumnMajor(dims...), nil
 	}
-	place, err := Gray(dims...)
+	placement, err := Gray(dims...)
 	if err != nil {
 		return nil, fmt.Errorf("placement %s: %w", text, err)
 	}
-	return place, nil
+	return placement, nil
 }
 
 // parseList reads the processors of all ranks.
 func parseList(text string, p int) (Placement, error) {
-	place := make(Placement, 0, p)
+	placement := make(Placement, 0, p)
 	ranks := make([]int, p) // one more than the rank on a processor
 	at := 0
 	for word := range strings.SplitSeq(text, ",") {
-		r := len(place)
+		r := len(placement)
 		n, err := strconv.ParseUint(word, 10, 31)
 		switch {
 		case r == p:
@@ -193,11 +195,11 @@ func parseList(text string, p int) (Placement, error) {
 			return nil, &SyntaxError{"placement", text, at, fmt.Sprintf("another processor for rank %d, since rank %d has this one", r, ranks[n]-1)}
 		}
 		ranks[n] = r + 1
-		place = append(place, int(n))
+		placement = append(placement, int(n))
 		at += len(word) + 1
 	}
-	if r := len(place); r < p {
+	if r := len(placement); r < p {
 		return nil, &SyntaxError{"placement", text, len(text), fmt.Sprintf("\",\" and a processor for rank %d", r)}
 	}
-	return place, nil
+	return placement, nil
 }
