@@ -1,14 +1,7 @@
-// Package model prices communication. A [Model] says what a network and its
-// nodes charge, a [Cost] says how much of each charge something takes, and
-// [Model.Time] multiplies the two.
-//
-// The model is the one of Grama, Gupta, Karypis and Kumar, Introduction to
-// Parallel Computing (2nd ed.), 2.5: a message of m words that crosses h links
-// takes Ts + h·Th + m·Tw. It is linear, so costs add up and scale.
 package model
 
-// A Model holds the four charges, in any one unit of time. A word is whatever
-// the caller counts its vectors in: one element, usually, or one byte.
+// A Model is four rates, in any one unit of time. A word is the unit in which the
+// caller counts its vectors: usually one element, or one byte.
 type Model struct {
 	Ts  float64 // start-up: per message, at its sender and receiver together
 	Tw  float64 // per word of a message
@@ -16,11 +9,12 @@ type Model struct {
 	Top float64 // per word combined
 }
 
-// Default returns the model that is assumed where none is given: Ts 10, Tw 1,
-// and nothing for hops and combining.
+// Default returns the model that the commands assume if no rate is given: Ts 10,
+// Tw 1, Th 0 and Top 0.
 func Default() Model { return Model{Ts: 10, Tw: 1} }
 
-// A Cost counts what is charged, along the path that takes longest.
+// A Cost counts what is charged along the path that takes longest. Counts need not
+// be whole numbers.
 type Cost struct {
 	Startups float64 // messages, one after another
 	Words    float64 // words moved
@@ -28,7 +22,7 @@ type Cost struct {
 	Combines float64 // words combined
 }
 
-// Time returns what c takes under m, in m's unit of time.
+// Time returns the time of c under m, in m's unit of time.
 func (m Model) Time(c Cost) float64 {
 	return c.Startups*m.Ts + c.Words*m.Tw + c.Hops*m.Th + c.Combines*m.Top
 }
@@ -38,7 +32,7 @@ func (c Cost) Plus(d Cost) Cost {
 	return Cost{c.Startups + d.Startups, c.Words + d.Words, c.Hops + d.Hops, c.Combines + d.Combines}
 }
 
-// Times returns the cost of c done k times, one after another.
+// Times returns the cost of c repeated k times.
 func (c Cost) Times(k float64) Cost {
 	return Cost{k * c.Startups, k * c.Words, k * c.Hops, k * c.Combines}
 }

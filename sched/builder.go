@@ -8,18 +8,19 @@ package sched
 //	b.EndStep()
 //	return b.Program()
 //
-// It keeps its working space when a program is done. One that builds many
-// programs in a row, one after another, allocates only what the programs hold:
-// at most five slices each, however many steps there are.
+// A Builder keeps its working space when a program is done. If it builds many
+// programs, one after another, it allocates only what the programs hold: at
+// most five slices each, however many steps there are. The zero value is ready
+// to use.
 type Builder struct {
 	copies []Copy
-	sends  []Send // To is only a length; the ranks are in to, one send after another
+	sends  []Send // To has only the right length; the ranks are in to, one send after another
 	recvs  []Recv
 	to     []int
 	ends   []mark
 }
 
-// mark says how far the slices reached when a step ended.
+// A mark is the lengths of the slices when a step ended.
 type mark struct{ copies, sends, recvs int }
 
 // Copy adds a copy within the rank to the current step. A copy of nothing, or
@@ -31,8 +32,8 @@ func (b *Builder) Copy(src Buffer, blocks Range, dst Buffer, at int, how Combine
 	b.copies = append(b.copies, Copy{src, blocks, dst, at, how})
 }
 
-// Send adds a send to the current step, to one rank or several. A send to
-// nobody is left out.
+// Send adds a send to the current step, to one rank or several. A send to no
+// rank is left out.
 func (b *Builder) Send(src Buffer, blocks Range, to ...int) {
 	if len(to) == 0 {
 		return
@@ -47,7 +48,7 @@ func (b *Builder) Recv(from int, dst Buffer, blocks Range, how Combine) {
 	b.recvs = append(b.recvs, Recv{from, dst, blocks, how})
 }
 
-// EndStep ends the current step. A step with nothing in it leaves no trace.
+// EndStep ends the current step. A step without operations is left out.
 func (b *Builder) EndStep() {
 	m := mark{len(b.copies), len(b.sends), len(b.recvs)}
 	if m != b.last() {
@@ -62,8 +63,8 @@ func (b *Builder) last() mark {
 	return b.ends[len(b.ends)-1]
 }
 
-// Program ends the current step, returns what was built, and leaves the builder
-// empty for the next program.
+// Program ends the current step and returns the program. The builder is then
+// empty, for the next program.
 func (b *Builder) Program() Program {
 	b.EndStep()
 	program := make(Program, len(b.ends))
@@ -85,15 +86,15 @@ func (b *Builder) Program() Program {
 	return program
 }
 
-// exact returns a copy of s that has no room to grow.
+// exact returns a copy of s whose capacity is its length.
 func exact[T any](s []T) []T {
 	t := make([]T, len(s))
 	copy(t, s)
 	return t
 }
 
-// cut returns s[from:to], or nil when that is empty, so that programs compare
-// equal whichever way they were made.
+// cut returns s[from:to], or nil when that is empty, so that equal programs
+// compare equal however they were made.
 func cut[T any](s []T, from, to int) []T {
 	if from == to {
 		return nil

@@ -61,7 +61,7 @@ func (s *Schedule) checkArrivals(r *Replay) error {
 	for rank := range s.P {
 		for other := range s.P {
 			if !r.Knows(rank, other) {
-				return faultf(rank, -1, other, -1, "leaves the barrier without having heard that rank %d has come", other)
+				return faultf(rank, -1, other, -1, "leaves the barrier without knowing that rank %d has arrived", other)
 			}
 		}
 	}

@@ -2,8 +2,8 @@ package sched
 
 import "fmt"
 
-// A Collective is a kind of communication among all ranks: what each holds
-// before, and what each must hold after. The constants carry MPI's meanings.
+// A Collective is a kind of communication among all ranks: what each rank holds
+// before, and what it must hold after. The constants have the meanings of MPI.
 type Collective uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 	AllReduce                       // every Out is the combination of every In
 	AllToAll                        // all-to-all personalized: part s of rank r's Out is part r of rank s's In
 	Scan                            // prefix sums: rank r's Out is the combination of the In of ranks 0…r
-	ExScan                          // the same without rank r's own In; rank 0's Out is left alone
-	Barrier                         // no data: nobody leaves before everybody has come
+	ExScan                          // the same without rank r's own In; rank 0's Out does not change
+	Barrier                         // no data: no rank leaves before every rank has arrived
 	Shift                           // circular shift: rank r's Out is the In of rank r-Root, counted modulo p
 )
 
@@ -89,8 +89,8 @@ func (c Collective) Rooted() bool { return collectives[c].rooted }
 // Combines reports whether the collective takes an operator.
 func (c Collective) Combines() bool { return collectives[c].combines }
 
-// Extent returns the blocks of In or Out that a rank has. Of Scratch it has
-// all.
+// Extent returns the blocks of a buffer that a rank has: of In and Out as the
+// collective says, of Scratch all.
 func (s *Schedule) Extent(b Buffer, rank int) Range {
 	var e extent
 	switch b {
@@ -110,19 +110,19 @@ func (s *Schedule) Extent(b Buffer, rank int) Range {
 	return Range{}
 }
 
-// Part returns the blocks that belong to a rank where a buffer holds one part
-// per rank.
+// Part returns the blocks that belong to a rank in a vector of one part per
+// rank.
 func (s *Schedule) Part(rank int) Range {
 	k := s.Blocks / s.P
 	return Range{rank * k, (rank + 1) * k}
 }
 
-// Expected is what one block of a rank's Out must hold in the end: block Block of
-// the In of the ranks Lo ≤ r < Hi, combined in rank order. Lo == Hi means that
-// the block is left alone.
+// Expected is the content of one block of a rank's Out at the end: block Block
+// of the In of the ranks Lo ≤ r < Hi, combined in rank order. Lo == Hi means
+// that the block does not change.
 type Expected struct{ Block, Lo, Hi int }
 
-// Expected returns what block b of rank's Out must hold in the end.
+// Expected returns what block b of rank's Out must hold at the end.
 func (s *Schedule) Expected(rank, b int) Expected {
 	one := func(block, from int) Expected { return Expected{block, from, from + 1} }
 	owner := 0

@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// The JSON form shows all ranks at once, step by step of the [Timeline]. A
-// program that knows nothing of this package can replay it: in each step the
-// copies come first, in order; then all messages read what is there, and land
+// The JSON form shows all ranks at once, by step of the [Timeline]. A program
+// that knows nothing of this package can replay it: in each step the copies
+// come first, in order; then all messages read what the buffers hold, and land
 // in order.
 //
-// The steps of one rank's program follow from it in nearly all cases: a rank's
-// step is whatever it does in one step of the whole, and messages of the same
-// blocks from one rank are one multicast. Where that is not so, every message
-// says in ends where it belongs, and every copy in step.
+// The steps of one rank's program follow from it in nearly all cases: a step of
+// the program is everything that the rank does in one step of the timeline, and
+// messages of the same blocks from one rank are one multicast. Where that is
+// not so, the explicit form adds ends to every message and step to every copy,
+// which say where in the programs they belong.
 type jsonSchedule struct {
 	Collective  string     `json:"collective"`
 	Algorithm   string     `json:"algorithm"`
@@ -54,8 +55,8 @@ type jsonMessage struct {
 	Ends    *jsonEnds `json:"ends,omitempty"`
 }
 
-// jsonEnds says which step of each end's program a message belongs to, which
-// send or receive of that step it is, and which destination of the send.
+// jsonEnds is where a message belongs at its two ends: the step of each
+// program, the send or receive of that step, and the destination of the send.
 type jsonEnds struct {
 	SendStep int `json:"sendStep"`
 	Send     int `json:"send"`
@@ -65,8 +66,8 @@ type jsonEnds struct {
 }
 
 // MarshalJSON writes the schedule as JSON. Only a schedule whose programs fit
-// together has such a form: where [Schedule.Timeline] finds a fault, so does
-// MarshalJSON; [Schedule.WriteText] writes any.
+// together has such a form: MarshalJSON fails where [Schedule.Timeline] does.
+// [Schedule.WriteText] writes any schedule.
 func (s *Schedule) MarshalJSON() ([]byte, error) {
 	t, err := s.Timeline()
 	if err != nil {
@@ -79,8 +80,8 @@ func (s *Schedule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// document shows the timeline. Explicit says for everything where in its
-// rank's program it belongs.
+// document returns the JSON form of the timeline. Explicit adds to everything
+// where in its rank's program it belongs.
 func (s *Schedule) document(t *Timeline, explicit bool) *jsonSchedule {
 	doc := &jsonSchedule{
 		Collective: s.Collective.String(), Algorithm: s.Algorithm, P: s.P, Root: s.Root,
@@ -108,8 +109,8 @@ func (s *Schedule) document(t *Timeline, explicit bool) *jsonSchedule {
 	return doc
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and what others write in its
-// form. It does not check the schedule.
+// UnmarshalJSON reads the form that MarshalJSON writes. It does not check the
+// schedule.
 func (s *Schedule) UnmarshalJSON(data []byte) error {
 	var doc jsonSchedule
 	if err := json.Unmarshal(data, &doc); err != nil {
@@ -123,7 +124,7 @@ func (s *Schedule) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// schedule takes the document apart into programs.
+// schedule divides the document into programs.
 func (doc *jsonSchedule) schedule() (*Schedule, error) {
 	collective, err := ParseCollective(doc.Collective)
 	if err != nil {
@@ -153,16 +154,16 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 	return s, a.finish()
 }
 
-// An assembly is programs in the making.
+// An assembly is the programs read so far.
 type assembly struct {
 	programs map[int]*assembled
 	messages int
-	explicit bool // messages say where they belong; ranks in Send.To are counted from one, until finish
+	explicit bool // messages have ends; ranks in Send.To are counted from one, until finish
 }
 
 type assembled struct {
 	program Program
-	global  int         // the step of the whole that the last step of program stands for, plus one
+	global  int         // the step of the timeline that the last step of program stands for, plus one
 	groups  map[int]int // per peer: the next send of the last step that could carry a message to it
 }
 
@@ -173,25 +174,25 @@ func (a *assembly) program(rank int) Program {
 	return nil
 }
 
-// step returns a step of rank's program: the one it is said to be, or the one
-// that stands for a step of the whole.
-func (a *assembly) step(rank, global int, said *int) (*Step, *assembled, error) {
+// step returns a step of rank's program: the explicit one, or else the one that
+// stands for a step of the timeline.
+func (a *assembly) step(rank, global int, explicit *int) (*Step, *assembled, error) {
 	p := a.programs[rank]
 	if p == nil {
 		p = &assembled{}
 		a.programs[rank] = p
 	}
-	if said != nil {
-		if *said < 0 || *said > maxBlocks {
-			return nil, nil, fmt.Errorf("no step %d", *said)
+	if explicit != nil {
+		if *explicit < 0 || *explicit > maxBlocks {
+			return nil, nil, fmt.Errorf("no step %d", *explicit)
 		}
-		if *said > len(p.program)+1<<16 {
-			return nil, nil, fmt.Errorf("rank %d goes from step %d to step %d: want the next", rank, len(p.program), *said)
+		if *explicit > len(p.program)+1<<16 {
+			return nil, nil, fmt.Errorf("rank %d goes from step %d to step %d: want the next", rank, len(p.program), *explicit)
 		}
-		for len(p.program) <= *said {
+		for len(p.program) <= *explicit {
 			p.program = append(p.program, Step{})
 		}
-		return &p.program[*said], p, nil
+		return &p.program[*explicit], p, nil
 	}
 	if p.global != global+1 {
 		p.program = append(p.program, Step{})
@@ -250,14 +251,14 @@ func (a *assembly) message(p, global int, m jsonMessage) error {
 		return fmt.Errorf("ends are given for some messages: want all or none")
 	}
 	if a.explicit {
-		return a.placed(global, m, src, blocks, recv)
+		return a.explicitMessage(global, m, src, blocks, recv)
 	}
 	from, sender, err := a.step(m.From, global, nil)
 	if err != nil {
 		return err
 	}
-	// The first send of these blocks that is not yet addressed to the receiver,
-	// and comes after all that are: so messages stay in order.
+	// Take the first send of these blocks that is not yet addressed to the
+	// receiver and comes after all that are: so messages stay in order.
 	at := sender.groups[m.To]
 	for at < len(from.Sends) && (from.Sends[at].Src != src || from.Sends[at].Blocks != blocks) {
 		at++
@@ -275,13 +276,13 @@ func (a *assembly) message(p, global int, m jsonMessage) error {
 	return nil
 }
 
-// placed puts a message where its ends say.
-func (a *assembly) placed(global int, m jsonMessage, src Buffer, blocks Range, recv Recv) error {
+// explicitMessage puts a message where its ends say.
+func (a *assembly) explicitMessage(global int, m jsonMessage, src Buffer, blocks Range, recv Recv) error {
 	from, _, err := a.step(m.From, global, &m.Ends.SendStep)
 	if err != nil {
 		return err
 	}
-	send, err := slot(&from.Sends, m.Ends.Send)
+	send, err := element(&from.Sends, m.Ends.Send)
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,7 @@ func (a *assembly) placed(global int, m jsonMessage, src Buffer, blocks Range, r
 		return fmt.Errorf("one send of %v %v and of %v %v", send.Src, send.Blocks, src, blocks)
 	}
 	send.Src, send.Blocks = src, blocks
-	to, err := slot(&send.To, m.Ends.Copy)
+	to, err := element(&send.To, m.Ends.Copy)
 	if err != nil {
 		return err
 	}
@@ -298,7 +299,7 @@ func (a *assembly) placed(global int, m jsonMessage, src Buffer, blocks Range, r
 	if err != nil {
 		return err
 	}
-	at, err := slot(&step.Recvs, m.Ends.Recv)
+	at, err := element(&step.Recvs, m.Ends.Recv)
 	if err != nil {
 		return err
 	}
@@ -306,10 +307,10 @@ func (a *assembly) placed(global int, m jsonMessage, src Buffer, blocks Range, r
 	return nil
 }
 
-// slot returns element i of *list, which grows to have it.
-func slot[T any](list *[]T, i int) (*T, error) {
+// element returns element i of *list, which it extends if necessary.
+func element[T any](list *[]T, i int) (*T, error) {
 	if i < 0 || i > len(*list)+1<<16 {
-		return nil, fmt.Errorf("no place %d in a list of %d", i, len(*list))
+		return nil, fmt.Errorf("no element %d in a list of %d", i, len(*list))
 	}
 	if i >= len(*list) {
 		*list = append(*list, make([]T, i+1-len(*list))...)
@@ -317,7 +318,7 @@ func slot[T any](list *[]T, i int) (*T, error) {
 	return &(*list)[i], nil
 }
 
-// finish reports gaps that the explicit form left.
+// finish returns an error if the explicit form left gaps.
 func (a *assembly) finish() error {
 	if !a.explicit {
 		return nil

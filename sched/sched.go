@@ -1,24 +1,14 @@
-// Package sched holds the schedule: the one value that says what every rank of
-// a collective does.
-//
-// A [Schedule] is a [Collective] and, for each rank, a [Program]: a list of
-// steps made of sends, receives and copies. It names buffers and ranges of
-// blocks, never memory, so it can be printed, compared, stored, checked,
-// simulated, and bound to any element type and count. [Schedule.Check] replays
-// it on symbols and proves that it does what its collective promises;
-// [Schedule.WriteText] and [ParseText] are its form for people, and
-// [Schedule.MarshalJSON] its form for programs.
 package sched
 
 import "fmt"
 
-// A Buffer is one of the three memories that a rank's program can name.
+// A Buffer is one of the three buffers that a rank's program can name.
 type Buffer uint8
 
 const (
 	In      Buffer = iota // the caller's source; a program only reads it
 	Out                   // the caller's destination
-	Scratch               // working space of the schedule's own
+	Scratch               // working space, which the executor provides
 )
 
 var bufferNames = [...]string{"in", "out", "scratch"}
@@ -40,7 +30,7 @@ func ParseBuffer(s string) (Buffer, error) {
 	return 0, fmt.Errorf("sched: no buffer %q: want in, out or scratch", s)
 }
 
-// A Combine says what incoming blocks do to the blocks that they land on.
+// A Combine says how incoming blocks change the blocks that they land on.
 type Combine uint8
 
 const (
@@ -95,15 +85,15 @@ type Copy struct {
 // Into returns the range of Dst that c writes.
 func (c Copy) Into() Range { return Range{c.At, c.At + c.Blocks.Len()} }
 
-// A Send hands blocks to one rank, or the same blocks to several (a multicast:
-// one publish in memory, several messages on a wire).
+// A Send sends blocks to one rank, or the same blocks to several: a multicast,
+// which is written once in shared memory, and is several messages on a wire.
 type Send struct {
 	To     []int
 	Src    Buffer
 	Blocks Range
 }
 
-// A Recv takes the next message from a rank.
+// A Recv receives the next message from a rank.
 type Recv struct {
 	From   int
 	Dst    Buffer
@@ -111,9 +101,9 @@ type Recv struct {
 	How    Combine
 }
 
-// A Step is what a rank does at once. Its copies come first, in the order
-// listed; then its sends read what is there, while its receives land.
-// Receives that write the same blocks do so in the order listed, whatever
+// A Step is the operations that a rank does at once. Its copies come first, in
+// the order listed. Then its sends read what the buffers hold, while its receives
+// land. Receives that write the same blocks do so in the order listed, whatever
 // arrives first. A receive never writes what the same step sends.
 type Step struct {
 	Copies []Copy
@@ -121,32 +111,48 @@ type Step struct {
 	Recvs  []Recv
 }
 
+// Ordered reports whether receive k of the step must wait for the receives
+// listed before it. It must if one of them writes a block that it writes too.
+func (s Step) Ordered(k int) bool {
+	r := s.Recvs[k]
+	for _, earlier := range s.Recvs[:k] {
+		if earlier.Dst == r.Dst && earlier.Blocks.Overlaps(r.Blocks) {
+			return true
+		}
+	}
+	return false
+}
+
 // A Program is one rank's part of a schedule. Its steps follow each other: a
-// step begins when the rank's own step before it is complete, that is, when
-// all its messages have been taken and all that it awaits has come.
+// step begins when the rank's previous step is complete, that is, when the
+// receivers have taken all its messages and all its receives have landed.
 type Program []Step
 
 // A Schedule is a collective together with a program for each rank.
 //
-// The vector of the collective is cut into Blocks blocks, as even as can be;
-// blocks of length zero are legal. In and Out share one numbering of blocks:
-// where a buffer holds a part per rank, block b belongs to rank b·P/Blocks, and
-// a rank that holds its own part only holds just those blocks of it.
+// The vector of the collective is cut into Blocks blocks, as evenly as possible;
+// blocks of length zero are legal: see [Schedule.Partition]. In and Out share one
+// numbering of blocks. Where the vector is one part per rank, block b belongs to
+// rank b·P/Blocks, and a rank that holds only its own part has only those blocks:
+// see [Schedule.Extent].
+//
+// A schedule is a value: its methods do not change it, and may be called by many
+// goroutines at once if Make may.
 type Schedule struct {
 	Collective  Collective
-	Algorithm   string // as it was asked for: a name, and parameters that differ from the defaults
+	Algorithm   string // a name, and parameters that differ from the defaults; see package algo
 	P           int    // the number of ranks
-	Root        int    // the root, where the collective has one; 0 elsewhere
+	Root        int    // the root, where the collective has one; the distance of a shift; 0 elsewhere
 	Blocks      int    // the number of blocks of the vector
 	Scratch     int    // the number of blocks of Scratch; block i is as long as block i mod Blocks
 	Commutative bool   // right only for operators that commute
 	Uneven      bool   // right also where the ranks' parts differ in length
 	EqualBlocks bool   // right only where all blocks are equally long
 
-	// Make returns the program of a rank. It looks at no other rank: its time
-	// and memory follow from the rank's own steps.
+	// Make returns the program of a rank, which the caller must not change. Its
+	// time and memory should be proportional to that program, whatever P is.
 	Make func(rank int) Program
 }
 
-// Program returns the program of one rank.
+// Program returns the program of one rank. The caller must not change it.
 func (s *Schedule) Program(rank int) Program { return s.Make(rank) }

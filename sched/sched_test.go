@@ -185,7 +185,7 @@ rank 1
     recv out 0..0 from 0
 `
 	err := parse(t, half).Check()
-	want := "rank 0 at the end, peer 1: leaves the barrier without having heard that rank 1 has come"
+	want := "rank 0 at the end, peer 1: leaves the barrier without knowing that rank 1 has arrived"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}

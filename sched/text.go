@@ -30,12 +30,12 @@ import (
 //	    recv out 0..1 from 0
 //	…
 //
-// A range lo..hi is half open. A copy or receive that combines ends in
-// "combine left" (incoming ⊕ held) or "combine right" (held ⊕ incoming); a send
-// may name several ranks. The header line "commutative" marks a schedule for
-// operators that commute, "uneven" one that is right also where parts differ in
-// length, "equal-blocks" one that is right only where all blocks are equally
-// long. The form can hold schedules that are wrong, too.
+// A range lo..hi is half open. A copy or receive that combines ends in "combine
+// left" (incoming ⊕ held) or "combine right" (held ⊕ incoming); a send may name
+// several ranks. The header line "commutative" marks a schedule for operators
+// that commute, "uneven" one that is right also where parts differ in length,
+// "equal-blocks" one that is right only where all blocks are equally long.
+// Wrong schedules have a text form, too.
 func (s *Schedule) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, strings.TrimSpace(fmt.Sprintf("schedule %v %s", s.Collective, s.Algorithm)))
@@ -89,7 +89,9 @@ func (s *Schedule) String() string {
 	return b.String()
 }
 
-// Parse reads a schedule in either form, text or JSON. It does not check it.
+// Parse reads a schedule in either form: JSON if it begins with a brace, text
+// otherwise. It does not check the schedule: call [Schedule.Check]. An error in
+// a text names the line.
 func Parse(data []byte) (*Schedule, error) {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		s := new(Schedule)
@@ -101,9 +103,10 @@ func Parse(data []byte) (*Schedule, error) {
 	return ParseText(data)
 }
 
-// ParseText reads the text form. Indentation and empty lines mean nothing, and
-// # begins a comment. Header lines may be left out: root 0, one block and no
-// scratch are taken then. An error names the line.
+// ParseText reads the text form of [Schedule.WriteText]. Indentation and empty
+// lines mean nothing, and # begins a comment. The defaults for missing header
+// lines are root 0, one block and no scratch. It does not check the schedule.
+// An error names the line.
 func ParseText(data []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{Blocks: 1}, rank: -1}
 	for i, line := range strings.Split(string(data), "\n") {
@@ -123,7 +126,7 @@ func ParseText(data []byte) (*Schedule, error) {
 	return p.finish()
 }
 
-// A parser holds what was read so far. Its line loses words from the front.
+// A parser is what was read so far, and the rest of the current line.
 type parser struct {
 	s        *Schedule
 	named    bool
@@ -159,7 +162,7 @@ func (p *parser) parseLine() error {
 	return nil
 }
 
-// word takes the next word of the line, or "".
+// word removes and returns the first word of the line, or "".
 func (p *parser) word() string {
 	if len(p.line) == 0 {
 		return ""
@@ -234,7 +237,7 @@ func (p *parser) step() error {
 	return nil
 }
 
-// inside wraps what may stand only in a step.
+// inside wraps the parser of a line that must stand in a step.
 func (p *parser) inside(parse func(*Builder) error) func() error {
 	return func() error {
 		if !p.inStep {

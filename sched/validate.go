@@ -2,42 +2,8 @@ package sched
 
 import "fmt"
 
-// A Fault is what Check finds wrong with a schedule.
-type Fault struct {
-	Rank  int // the rank, or -1 when the fault is nobody's in particular
-	Step  int // the step of the rank's program, counted from 0, or -1 at its end
-	Peer  int // the other end, or -1
-	Block int // the block, or -1
-	What  string
-}
-
-func (f *Fault) Error() string {
-	if f.Rank < 0 {
-		return f.What
-	}
-	text := rankInStep(f.Rank, f.Step)
-	if f.Peer >= 0 {
-		text += fmt.Sprintf(", peer %d", f.Peer)
-	}
-	if f.Block >= 0 {
-		text += fmt.Sprintf(", block %d", f.Block)
-	}
-	return text + ": " + f.What
-}
-
-func rankInStep(rank, step int) string {
-	if step < 0 {
-		return fmt.Sprintf("rank %d at the end", rank)
-	}
-	return fmt.Sprintf("rank %d in step %d", rank, step)
-}
-
-func faultf(rank, step, peer, block int, format string, args ...any) *Fault {
-	return &Fault{rank, step, peer, block, fmt.Sprintf(format, args...)}
-}
-
-// maxRanks and maxBlocks keep the numbers of a schedule that somebody wrote
-// within what the compact forms hold.
+// maxRanks and maxBlocks bound the numbers of a schedule that was read from a
+// file by what 32-bit fields hold.
 const (
 	maxRanks  = 1 << 24
 	maxBlocks = 1 << 30
@@ -68,7 +34,8 @@ func (s *Schedule) validate() error {
 	return nil
 }
 
-// Partitioned reports whether the vector is one part per rank.
+// Partitioned reports whether the vector is one part per rank, as in scatter
+// and allgather. Only the collective decides it.
 func (s *Schedule) Partitioned() bool {
 	switch s.Collective {
 	case Scatter, Gather, AllGather, ReduceScatter, AllToAll:
@@ -77,11 +44,11 @@ func (s *Schedule) Partitioned() bool {
 	return false
 }
 
-// sameLengths reports an error if n blocks from lo, on their way from one rank to
-// another or within a rank, can differ in length from the blocks at at. The
-// blocks of a vector may: only the same block is surely as long. Parts are all
-// alike unless the schedule is Uneven, so else it suffices to be the same piece
-// of a part; and all blocks are, if the schedule says so.
+// sameLengths returns an error if n blocks from lo, on their way from one rank
+// to another or within a rank, can differ in length from the blocks at at.
+// Blocks of a vector can: only equal block numbers guarantee equal lengths. If
+// the schedule is not Uneven, all parts are equally long, so equal numbers
+// within the part suffice. If it has EqualBlocks, all blocks are equally long.
 func (s *Schedule) sameLengths(from, to int, src Buffer, lo, n int, dst Buffer, at int) error {
 	period := s.Blocks
 	switch {
@@ -98,9 +65,9 @@ func (s *Schedule) sameLengths(from, to int, src Buffer, lo, n int, dst Buffer, 
 	return fmt.Errorf("block %d lands where block %d belongs, and they may differ in length", lo, at)
 }
 
-// direct reports an error unless blocks go straight from the sender's part for
-// the receiver to the receiver's part from the sender: what two ranks have for
-// each other, no third rank knows the length of.
+// direct returns an error unless blocks go straight from the sender's part for
+// the receiver to the receiver's part from the sender: no third rank knows the
+// length of what two ranks have for each other.
 func (s *Schedule) direct(from, to int, src Buffer, blocks Range, dst Buffer, at int) error {
 	if src == In && dst == Out && s.Part(to).Contains(blocks) && at-s.Part(from).Lo == blocks.Lo-s.Part(to).Lo {
 		return nil
@@ -108,7 +75,7 @@ func (s *Schedule) direct(from, to int, src Buffer, blocks Range, dst Buffer, at
 	return fmt.Errorf("%v %v lands in %v %d, and in an uneven alltoall nothing goes by a way round", src, blocks, dst, at)
 }
 
-// checkStep looks at one step of one rank by itself.
+// checkStep checks one step of one rank by itself.
 func (s *Schedule) checkStep(rank, i int, step Step) error {
 	for _, c := range step.Copies {
 		err := s.within(rank, c.Src, c.Blocks)
@@ -130,7 +97,7 @@ func (s *Schedule) checkStep(rank, i int, step Step) error {
 	}
 	for _, send := range step.Sends {
 		if len(send.To) == 0 {
-			return faultf(rank, i, -1, send.Blocks.Lo, "sends to nobody")
+			return faultf(rank, i, -1, send.Blocks.Lo, "sends to no rank")
 		}
 		for k, to := range send.To {
 			err := s.peer(rank, to)
@@ -183,7 +150,7 @@ func (s *Schedule) peer(rank, peer int) error {
 	return nil
 }
 
-// within reports an error unless the rank has those blocks of the buffer.
+// within returns an error unless the rank has those blocks of the buffer.
 func (s *Schedule) within(rank int, b Buffer, r Range) error {
 	if b > Scratch {
 		return fmt.Errorf("no buffer %v", b)
@@ -210,16 +177,4 @@ func (s *Schedule) combines(how Combine) error {
 		return fmt.Errorf("combines, but %v takes no operator", s.Collective)
 	}
 	return nil
-}
-
-// Ordered reports whether receive k of the step must wait for the receives
-// listed before it. It must if one of them writes a block that it writes too.
-func (s Step) Ordered(k int) bool {
-	r := s.Recvs[k]
-	for _, earlier := range s.Recvs[:k] {
-		if earlier.Dst == r.Dst && earlier.Blocks.Overlaps(r.Blocks) {
-			return true
-		}
-	}
-	return false
 }
