@@ -58,7 +58,7 @@ func TestBroadcastsSendTheMessagesOfTheTexts(t *testing.T) {
 		// CLAIM V5: two children each.
 		{"binary-tree", 7, 0, "0→1; 0→2 1→3; 1→4 2→5; 2→6"},
 		{"binary-tree", 5, 3, "3→4; 3→0 4→1; 4→2"},
-		// Places 0, 3 and 6, and then three at each.
+		// Positions 0, 3 and 6, and then three at each.
 		{"knomial,k=3", 9, 0, "0→3 0→6; 0→1 0→2 3→4 3→5 6→7 6→8"},
 		{"knomial,k=3", 5, 4, "4→1; 1→0 1→2 4→3"},
 		// Two pieces follow each other.
@@ -86,7 +86,7 @@ func TestMeshesOfPowersOfTwoBroadcastAsTheRingDoes(t *testing.T) {
 	}
 }
 
-// The procedures of the books say who sends and who receives, bit by bit, on a
+// The procedures of the books say which ranks send and which receive, bit by bit, on a
 // hypercube of d dimensions.
 //
 // CLAIM G10 G11 G12

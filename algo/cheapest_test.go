@@ -21,14 +21,14 @@ var networks = []model.Model{
 	{Ts: 1, Tw: 10, Top: 0.3},
 }
 
-// cheapest returns a pick that must exist, and its time.
-func cheapest(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Constraints) (algo.Choice, float64) {
+// cheapest returns a choice that must exist, and its time.
+func cheapest(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, constraints algo.Constraints) (algo.Choice, float64) {
 	t.Helper()
-	pick, err := algo.Cheapest(c, p, root, words, int(8*words), m, needs)
+	choice, err := algo.Cheapest(c, p, root, words, int(8*words), m, constraints)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pick, m.Time(pick.Cost)
+	return choice, m.Time(choice.Cost)
 }
 
 // price returns the time of an algorithm, or infinity if it does not suit the
@@ -58,8 +58,8 @@ func vector(c sched.Collective, p int, words float64) float64 {
 }
 
 // suits reports whether an algorithm does what is needed.
-func suits(r algo.Restrictions, needs algo.Constraints) bool {
-	return (!r.Commutative || !needs.InOrder) && (!r.AllPort || needs.AllPort) && (!r.EqualParts && !r.EqualBlocks || !needs.Uneven)
+func suits(r algo.Restrictions, constraints algo.Constraints) bool {
+	return (!r.Commutative || !constraints.InOrder) && (!r.AllPort || constraints.AllPort) && (!r.EqualParts && !r.EqualBlocks || !constraints.Uneven)
 }
 
 func TestNoVariantBeatsTheCheapest(t *testing.T) {
@@ -71,8 +71,8 @@ func TestNoVariantBeatsTheCheapest(t *testing.T) {
 				}
 				for _, words := range []float64{0, 1, 7, 125, 10007, 1 << 21} {
 					for i, m := range networks {
-						needs := algo.Constraints{InOrder: i == 1, Uneven: i == 2, AllPort: i == 3}
-						neverBeaten(t, c, p, root, vector(c, p, words), m, needs)
+						constraints := algo.Constraints{InOrder: i == 1, Uneven: i == 2, AllPort: i == 3}
+						neverBeaten(t, c, p, root, vector(c, p, words), m, constraints)
 					}
 				}
 			}
@@ -80,19 +80,19 @@ func TestNoVariantBeatsTheCheapest(t *testing.T) {
 	}
 }
 
-func neverBeaten(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, needs algo.Constraints) {
+func neverBeaten(t *testing.T, c sched.Collective, p, root int, words float64, m model.Model, constraints algo.Constraints) {
 	t.Helper()
-	pick, least := cheapest(t, c, p, root, words, m, needs)
-	what := fmt.Sprintf("%v of %v words, p %d, root %d, %+v, %+v: %s", c, words, p, root, m, needs, pick.Spec)
-	if again := price(c, pick.Spec, p, root, words, m); again != least {
+	choice, least := cheapest(t, c, p, root, words, m, constraints)
+	what := fmt.Sprintf("%v of %v words, p %d, root %d, %+v, %+v: %s", c, words, p, root, m, constraints, choice.Spec)
+	if again := price(c, choice.Spec, p, root, words, m); again != least {
 		t.Errorf("%s takes %v, and its price is %v", what, least, again)
 	}
-	name, _, _ := strings.Cut(pick.Spec, ",")
-	if a, err := algo.Lookup(c, name); err != nil || !suits(a.Restrictions, needs) {
+	name, _, _ := strings.Cut(choice.Spec, ",")
+	if a, err := algo.Lookup(c, name); err != nil || !suits(a.Restrictions, constraints) {
 		t.Errorf("%s does not suit (%v)", what, err)
 	}
 	for _, a := range algo.For(c) {
-		if !suits(a.Restrictions, needs) {
+		if !suits(a.Restrictions, constraints) {
 			continue
 		}
 		for _, spec := range algo.Variants(a, p) {
@@ -157,10 +157,10 @@ func TestTheBestParametersAreFoundWithoutTryingAll(t *testing.T) {
 					}) {
 						continue
 					}
-					pick, least := cheapest(t, test.c, p, 0, n, m, algo.Constraints{Candidates: []string{test.name}})
+					choice, least := cheapest(t, test.c, p, 0, n, m, algo.Constraints{Candidates: []string{test.name}})
 					for _, v := range test.values {
 						if other := price(test.c, test.name+","+v, p, 0, n, m); other < least*(1-1e-9) {
-							t.Errorf("%v of %v words, p %d, %+v: %s takes %v, and %s only %v", test.c, n, p, m, pick.Spec, least, v, other)
+							t.Errorf("%v of %v words, p %d, %+v: %s takes %v, and %s only %v", test.c, n, p, m, choice.Spec, least, v, other)
 						}
 					}
 				}
@@ -171,28 +171,28 @@ func TestTheBestParametersAreFoundWithoutTryingAll(t *testing.T) {
 
 // CLAIM I5
 func TestTheCheapestChangesFromWholeMessagesToPiecesAtTheCrossover(t *testing.T) {
-	among := algo.Constraints{Candidates: []string{"binomial", "scatter-allgather"}}
+	candidates := algo.Constraints{Candidates: []string{"binomial", "scatter-allgather"}}
 	for _, m := range networks {
 		for d := 2; d <= 20; d++ {
 			p, lg := 1<<d, float64(d)
-			meet := m.Ts * lg / (m.Tw * (lg - 2*float64(p-1)/float64(p)))
+			crossover := m.Ts * lg / (m.Tw * (lg - 2*float64(p-1)/float64(p)))
 			for _, test := range []struct {
 				words float64
 				want  string
 			}{
-				{meet * (1 - 1e-9), "binomial"},
-				{meet, "binomial"}, // fewer start-ups
-				{meet * (1 + 1e-9), "scatter-allgather"},
+				{crossover * (1 - 1e-9), "binomial"},
+				{crossover, "binomial"}, // fewer start-ups
+				{crossover * (1 + 1e-9), "scatter-allgather"},
 			} {
-				if meet < float64(p) { // the pieces would be less than a word
+				if crossover < float64(p) { // the pieces would be less than a word
 					continue
 				}
-				pick, _ := cheapest(t, sched.Bcast, p, 0, test.words, m, among)
-				if pick.Spec != test.want {
-					t.Errorf("p %d, %+v, %v words, m* %v: %s, want %s", p, m, test.words, meet, pick.Reason, test.want)
+				choice, _ := cheapest(t, sched.Bcast, p, 0, test.words, m, candidates)
+				if choice.Spec != test.want {
+					t.Errorf("p %d, %+v, %v words, m* %v: %s, want %s", p, m, test.words, crossover, choice.Reason, test.want)
 				}
-				if said := fmt.Sprintf("m* = %.6g words", meet); test.words != meet && !strings.Contains(pick.Reason, said) {
-					t.Errorf("p %d, %+v: %q does not say %s", p, m, pick.Reason, said)
+				if said := fmt.Sprintf("m* = %.6g words", crossover); test.words != crossover && !strings.Contains(choice.Reason, said) {
+					t.Errorf("p %d, %+v: %q does not say %s", p, m, choice.Reason, said)
 				}
 			}
 		}
@@ -212,9 +212,9 @@ func TestTheCheapestHybridHasTheBestNumberOfStages(t *testing.T) {
 						least, want = time, spec
 					}
 				}
-				pick, time := cheapest(t, sched.AllReduce, p, 0, words, m, algo.Constraints{Candidates: []string{"halving-exchange"}})
+				choice, time := cheapest(t, sched.AllReduce, p, 0, words, m, algo.Constraints{Candidates: []string{"halving-exchange"}})
 				if time > least*(1+1e-12) || price(sched.AllReduce, want, p, 0, words, m) != least {
-					t.Errorf("p %d, %v words, %+v: %s takes %v, and %s %v", p, words, m, pick.Spec, time, want, least)
+					t.Errorf("p %d, %v words, %+v: %s takes %v, and %s %v", p, words, m, choice.Spec, time, want, least)
 				}
 				found[want] = true
 			}
@@ -229,23 +229,23 @@ func TestTheCheapestOfAMillionRanksIsFoundWithoutTheirPrograms(t *testing.T) {
 	for _, c := range sched.Collectives() {
 		for _, p := range []int{million, million - 1, 720720} {
 			for _, words := range []float64{1, 1e6} {
-				pick, time := cheapest(t, c, p, 0, vector(c, p, words), model.Default(), algo.Constraints{})
+				choice, time := cheapest(t, c, p, 0, vector(c, p, words), model.Default(), algo.Constraints{})
 				if bound := model.Default().Time(algo.LowerBound(c, p, vector(c, p, words))); c != sched.Shift && time < bound*(1-1e-9) {
-					t.Errorf("%v on %d ranks: %s, and the lower bound is %v", c, p, pick.Reason, bound)
+					t.Errorf("%v on %d ranks: %s, and the lower bound is %v", c, p, choice.Reason, bound)
 				}
 			}
 		}
 	}
 }
 
-func TestAPickSaysWhatItIsComparedWith(t *testing.T) {
+func TestAChoiceSaysWhatItIsComparedWith(t *testing.T) {
 	for _, test := range []struct {
-		c     sched.Collective
-		p     int
-		words float64
-		among string
-		spec  string
-		why   string
+		c          sched.Collective
+		p          int
+		words      float64
+		candidates string
+		spec       string
+		why        string
 	}{
 		{sched.Bcast, 8, 1024, "binomial scatter-allgather", "scatter-allgather", "scatter-allgather: 1852 against 3102 of binomial; from m* = 24 words on"},
 		{sched.Bcast, 8, 16, "binomial scatter-allgather", "binomial", "binomial: 78 against 88 of scatter-allgather; up to m* = 24 words"},
@@ -257,24 +257,24 @@ func TestAPickSaysWhatItIsComparedWith(t *testing.T) {
 		{sched.Barrier, 8, 0, "tree dissemination", "dissemination", "dissemination: 30 against 60 of tree"},
 		{sched.Bcast, 1, 8, "", "linear", "linear: 0, and no other takes longer"},
 	} {
-		var among []string
-		if test.among != "" {
-			among = strings.Fields(test.among)
+		var candidates []string
+		if test.candidates != "" {
+			candidates = strings.Fields(test.candidates)
 		}
-		pick, _ := cheapest(t, test.c, test.p, 0, test.words, model.Default(), algo.Constraints{Candidates: among})
-		if pick.Spec != test.spec || pick.Reason != test.why {
-			t.Errorf("%v, p %d, %v words: got  %s, because %s\nwant %s, because %s", test.c, test.p, test.words, pick.Spec, pick.Reason, test.spec, test.why)
+		choice, _ := cheapest(t, test.c, test.p, 0, test.words, model.Default(), algo.Constraints{Candidates: candidates})
+		if choice.Spec != test.spec || choice.Reason != test.why {
+			t.Errorf("%v, p %d, %v words: got  %s, because %s\nwant %s, because %s", test.c, test.p, test.words, choice.Spec, choice.Reason, test.spec, test.why)
 		}
 	}
 }
 
 func TestTheCheapestIsNotAskedForInVain(t *testing.T) {
 	for _, test := range []struct {
-		c       sched.Collective
-		p, root int
-		words   float64
-		among   []string
-		want    string
+		c          sched.Collective
+		p, root    int
+		words      float64
+		candidates []string
+		want       string
 	}{
 		{sched.Bcast, 0, 0, 1, nil, "the cheapest bcast on 0 ranks: want at least 1 rank"},
 		{sched.Bcast, 8, 8, 1, nil, "the cheapest bcast on 8 ranks: root 8: want 0 to 7"},
@@ -284,7 +284,7 @@ func TestTheCheapestIsNotAskedForInVain(t *testing.T) {
 		{sched.Bcast, 8, 0, 8, []string{"rotated"}, "the cheapest bcast on 8 ranks: rotated: not for 8 words, or not for what the call needs: want others of " + known(sched.Bcast)},
 		{sched.Bcast, 8, 0, 7, []string{"scatter-allgather"}, "the cheapest bcast on 8 ranks: scatter-allgather: not for 7 words, or not for what the call needs: want others of " + known(sched.Bcast)},
 	} {
-		_, err := algo.Cheapest(test.c, test.p, test.root, test.words, 0, model.Default(), algo.Constraints{Candidates: test.among})
+		_, err := algo.Cheapest(test.c, test.p, test.root, test.words, 0, model.Default(), algo.Constraints{Candidates: test.candidates})
 		if err == nil || err.Error() != "algo: "+test.want {
 			t.Errorf("got  %v\nwant algo: %s", err, test.want)
 		}

@@ -18,7 +18,7 @@ type moment struct {
 	messages []sched.Message // in the order in which ranks with one port send them
 }
 
-// moments lines up a schedule.
+// moments returns the copies and messages of a schedule, step by step.
 func moments(t *testing.T, s *sched.Schedule) []moment {
 	t.Helper()
 	timeline, err := s.Timeline()
@@ -35,11 +35,11 @@ func moments(t *testing.T, s *sched.Schedule) []moment {
 	return all
 }
 
-// play returns how long s takes under m if every block is a word. A rank sends
+// timeOf returns how long s takes under m if every block is a word. A rank sends
 // one message at a time and receives one at a time, unless it uses all ports;
 // both ends of a message are busy until it is across; combining follows. What
 // copies combine comes before the messages of their step.
-func play(s *sched.Schedule, steps []moment, m model.Model, allPorts bool) float64 {
+func timeOf(s *sched.Schedule, steps []moment, m model.Model, allPorts bool) float64 {
 	done := make([]float64, s.P) // when a rank has finished its earlier steps
 	sent, received, work := make([]float64, s.P), make([]float64, s.P), make([]float64, s.P)
 	for _, step := range steps {
@@ -107,7 +107,7 @@ func TestEverySchedulesCostIsThatOfTheCatalog(t *testing.T) {
 		}
 		steps := moments(t, s)
 		for _, m := range models {
-			got, want := play(s, steps, m, a.Restrictions.AllPort), m.Time(cost)
+			got, want := timeOf(s, steps, m, a.Restrictions.AllPort), m.Time(cost)
 			if got > bound.most*want*(1+1e-9) || got < bound.least*want*(1-1e-9) {
 				t.Errorf("%s takes %v under %+v, and the catalog says %v", describe(s), got, m, want)
 			}

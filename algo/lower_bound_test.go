@@ -32,7 +32,7 @@ func weigh(t *testing.T, s *sched.Schedule) model.Cost {
 		}
 	}
 	return model.Cost{
-		Startups: play(s, steps, model.Model{Ts: 1}, false),
+		Startups: timeOf(s, steps, model.Model{Ts: 1}, false),
 		Words:    max(slices.Max(sent), slices.Max(received)),
 		Combines: slices.Max(combined),
 	}
@@ -63,7 +63,7 @@ func TestEveryLowerBoundIsReached(t *testing.T) {
 		"combines":  func(c model.Cost) float64 { return c.Combines },
 	}
 	open := map[string]bool{
-		"scan combines":   true, // nobody knows how to share the work and not do more of it
+		"scan combines":   true, // no known algorithm shares the work without doing more of it
 		"exscan combines": true,
 	}
 	for _, c := range sched.Collectives() {

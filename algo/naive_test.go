@@ -209,7 +209,8 @@ func first(parcels []parcel, peer int) *parcel {
 	return nil
 }
 
-// deliverable lists who can send to whom: both are in a step that says so.
+// deliverable lists the messages whose two ends are in the steps that send and
+// receive them.
 func deliverable(ranks []*naiveRank) (pairs [][2]int) {
 	for from, rank := range ranks {
 		if len(rank.program) == 0 {

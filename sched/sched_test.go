@@ -52,7 +52,7 @@ func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
 		{"dropped send", "send in 0..1 to 1", "", "rank 1 in step 0, peer 0: waits for a message that rank 0 never sends"},
 		{"never written", "copy in 0..1 to out 0", "", "rank 0 in step 0, peer 1, block 0: combines nothing with block 0 of ranks 1"},
 		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "rank 0 in step 0, peer 0, block 0: send: a message to itself"},
-		{"to a stranger", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 0, peer 2, block 0: send: no rank 2: want 0 to 1"},
+		{"to a rank that does not exist", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 0, peer 2, block 0: send: no rank 2: want 0 to 1"},
 		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "rank 0 in step 0, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
 		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "rank 0 in step 0, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
 		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "rank 0 in step 0, peer 1, block 0: receive: writes in, which is only to be read"},
@@ -70,7 +70,7 @@ func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
 	}
 }
 
-func TestCheckFindsWhoWaitsForWhom(t *testing.T) {
+func TestCheckNamesTheRanksOfADeadlock(t *testing.T) {
 	// Each rank receives first and sends after.
 	err := parse(t, `
 schedule allgather polite
@@ -101,7 +101,7 @@ rank 2
 	}
 }
 
-func TestReceivesOfTheSameBlocksTakeTurns(t *testing.T) {
+func TestReceivesOfTheSameBlocksAreOrdered(t *testing.T) {
 	// Rank 0 lists rank 1 before rank 2, so rank 2 waits although its message
 	// is ready first; the result is in rank order.
 	s := parse(t, `
@@ -172,7 +172,7 @@ rank 2
 	}
 }
 
-func TestNobodyLeavesABarrierBeforeAllHaveCome(t *testing.T) {
+func TestNoRankLeavesABarrierBeforeAllHaveArrived(t *testing.T) {
 	half := `
 schedule barrier half
 ranks 2
@@ -191,7 +191,7 @@ rank 1
 	}
 }
 
-// Two blocks change places on their way. They may differ in length by an element,
+// Two blocks swap their numbers on the way. They may differ in length by an element,
 // unless the schedule says that they must not.
 const crossing = `
 schedule bcast crossing
@@ -213,7 +213,7 @@ rank 1
     copy scratch 0..1 to out 1
 `
 
-func TestBlocksLandWhereOthersBelongOnlyIfAllAreEquallyLong(t *testing.T) {
+func TestBlocksMayLandAtOtherNumbersOnlyIfAllAreEquallyLong(t *testing.T) {
 	s := parse(t, crossing)
 	if err := s.Check(); err != nil {
 		t.Error(err)
@@ -229,7 +229,7 @@ func TestTextAndJSONParseBackToAnEqualSchedule(t *testing.T) {
 	for name, text := range map[string]string{
 		"exchange": exchange,
 		"crossing": crossing,
-		// One step of rank 0 spans two steps of the whole, its sends are not in
+		// One step of rank 0 spans two steps of the timeline, its sends are not in
 		// the order of their receivers, and equal sends are not one multicast:
 		// all of that must survive.
 		"awkward": `

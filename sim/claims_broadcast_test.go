@@ -29,7 +29,7 @@ func TestABroadcastOrReductionTakesLogPMessagesOneAfterAnother(t *testing.T) {
 // CLAIM G1
 func TestOneAfterAnotherTheSourceIsTheBottleneck(t *testing.T) {
 	for _, p := range []int{2, 5, 8, 64} {
-		r := play(t, "linear", schedule(t, sched.Bcast, "linear", p, 0), 7, record)
+		r := simulateOn(t, "linear", schedule(t, sched.Bcast, "linear", p, 0), 7, record)
 		for i := 1; i < len(r.Log); i++ {
 			if m := r.Log[i]; m.From != 0 || m.Start < r.Log[i-1].End {
 				t.Errorf("p %d: %d→%d starts at %v, and the message before it ends at %v", p, m.From, m.To, m.Start, r.Log[i-1].End)
@@ -43,8 +43,8 @@ func TestOneAfterAnotherTheSourceIsTheBottleneck(t *testing.T) {
 func TestTheSameMessagesSuitTheArrayTheMeshTheCubeAndTheTree(t *testing.T) {
 	const want = "0→4; 0→2 4→6; 0→1 2→3 4→5 6→7"
 	for _, on := range []string{"linear", "ring", "mesh", "mesh:2x2x2", "hypercube", "tree"} {
-		bcast := play(t, on, schedule(t, sched.Bcast, "binomial", 8, 0), 1, record)
-		reduce := play(t, on, schedule(t, sched.Reduce, "binomial", 8, 0), 1, record)
+		bcast := simulateOn(t, on, schedule(t, sched.Bcast, "binomial", 8, 0), 1, record)
+		reduce := simulateOn(t, on, schedule(t, sched.Reduce, "binomial", 8, 0), 1, record)
 		if said(bcast) != want || reversed(reduce) != want {
 			t.Errorf("%s: %s, and reversed %s, want %s", on, said(bcast), reversed(reduce), want)
 		}
@@ -53,8 +53,8 @@ func TestTheSameMessagesSuitTheArrayTheMeshTheCubeAndTheTree(t *testing.T) {
 		}
 	}
 	for p := 1; p <= largest(); p *= 2 {
-		line := play(t, "linear", schedule(t, sched.Bcast, "binomial", p, 0), 1, record)
-		mesh := play(t, "mesh", schedule(t, sched.Bcast, "mesh", p, 0), 1, record)
+		line := simulateOn(t, "linear", schedule(t, sched.Bcast, "binomial", p, 0), 1, record)
+		mesh := simulateOn(t, "mesh", schedule(t, sched.Bcast, "mesh", p, 0), 1, record)
 		if said(line) != said(mesh) {
 			t.Errorf("p %d: %s on the array, %s on the mesh", p, said(line), said(mesh))
 		}
@@ -71,7 +71,7 @@ func TestTheSameMessagesSuitTheArrayTheMeshTheCubeAndTheTree(t *testing.T) {
 // CLAIM G3
 func TestNearestFirstCongestsTheMiddleLinks(t *testing.T) {
 	const ascending = "binomial,order=ascending"
-	r := play(t, "linear", schedule(t, sched.Bcast, ascending, 8, 0), 1, record)
+	r := simulateOn(t, "linear", schedule(t, sched.Bcast, ascending, 8, 0), 1, record)
 	if got, want := said(r), "0→1; 0→2 1→3; 0→4 1→5 2→6 3→7"; got != want {
 		t.Errorf("messages %s, want %s", got, want)
 	}
@@ -86,19 +86,19 @@ func TestNearestFirstCongestsTheMiddleLinks(t *testing.T) {
 			for _, price := range prices {
 				what := fmt.Sprintf("p %d on %s, %+v", p, on, price)
 				at := func(c *sim.Config) { c.Model = price }
-				r := play(t, on, s, 7, at)
+				r := simulateOn(t, on, s, 7, at)
 				takes(t, what, r, moved(float64(p-1), 7))
 				if r.MaxLinkLoad != p/2 {
 					t.Errorf("%s: a link is asked to carry %d messages, want %d", what, r.MaxLinkLoad, p/2)
 				}
 				if p <= 64 {
-					shared := play(t, on, s, 7, at, func(c *sim.Config) { c.Share = true })
+					shared := simulateOn(t, on, s, 7, at, func(c *sim.Config) { c.Share = true })
 					takes(t, what+", shared", shared, model.Cost{Startups: lg(float64(p)), Words: 7 * float64(p-1)})
 				}
 			}
 		}
 		rows, columns := sides(p)
-		takes(t, fmt.Sprintf("p %d on the mesh", p), play(t, "mesh", s, 7), moved(float64(rows+columns-2), 7))
+		takes(t, fmt.Sprintf("p %d on the mesh", p), simulateOn(t, "mesh", s, 7), moved(float64(rows+columns-2), 7))
 	}
 }
 
@@ -106,8 +106,8 @@ func TestNearestFirstCongestsTheMiddleLinks(t *testing.T) {
 func TestAReductionIsTheBroadcastWithAllArrowsTurnedRound(t *testing.T) {
 	for _, p := range []int{1, 2, 8, 32} {
 		for root := range p {
-			bcast := play(t, "ring", schedule(t, sched.Bcast, "binomial", p, root), 5, record)
-			reduce := play(t, "ring", schedule(t, sched.Reduce, "binomial", p, root), 5, record, func(c *sim.Config) { c.Model.Top = 0 })
+			bcast := simulateOn(t, "ring", schedule(t, sched.Bcast, "binomial", p, root), 5, record)
+			reduce := simulateOn(t, "ring", schedule(t, sched.Reduce, "binomial", p, root), 5, record, func(c *sim.Config) { c.Model.Top = 0 })
 			if reversed(reduce) != said(bcast) || reduce.Time != bcast.Time {
 				t.Errorf("p %d, root %d: %s in %v, and the broadcast %s in %v", p, root, said(reduce), reduce.Time, said(bcast), bcast.Time)
 			}
@@ -120,7 +120,7 @@ func TestAReductionIsTheBroadcastWithAllArrowsTurnedRound(t *testing.T) {
 //
 // CLAIM G6
 func TestAMeshBroadcastsAlongOneDimensionAfterAnother(t *testing.T) {
-	r := play(t, "mesh:4x4", schedule(t, sched.Bcast, "mesh,dims=4x4", 16, 0), 1, record)
+	r := simulateOn(t, "mesh:4x4", schedule(t, sched.Bcast, "mesh,dims=4x4", 16, 0), 1, record)
 	if got, want := said(r), "0→8; 0→4 8→12; 0→2 4→6 8→10 12→14; 0→1 2→3 4→5 6→7 8→9 10→11 12→13 14→15"; got != want {
 		t.Errorf("messages %s, want %s", got, want)
 	}
@@ -133,8 +133,8 @@ func TestAMeshBroadcastsAlongOneDimensionAfterAnother(t *testing.T) {
 		}
 		for _, root := range []int{0, 1, p / 2, p - 1} {
 			what := fmt.Sprintf("mesh of %s from %d", sizes[1:], root)
-			bcast := play(t, "mesh:"+sizes[1:], schedule(t, sched.Bcast, "mesh,dims="+sizes[1:], p, root), 5, record)
-			reduce := play(t, "mesh:"+sizes[1:], schedule(t, sched.Reduce, "mesh,dims="+sizes[1:], p, root), 5, record)
+			bcast := simulateOn(t, "mesh:"+sizes[1:], schedule(t, sched.Bcast, "mesh,dims="+sizes[1:], p, root), 5, record)
+			reduce := simulateOn(t, "mesh:"+sizes[1:], schedule(t, sched.Reduce, "mesh,dims="+sizes[1:], p, root), 5, record)
 			takes(t, what, bcast, moved(float64(steps), 5))
 			takes(t, what+", reduction", reduce, combined(float64(steps), 5))
 			if bcast.MaxLinkLoad != 1 || reduce.MaxLinkLoad != 1 {
@@ -231,7 +231,7 @@ func TestAHypercubeMindsNoOrderOfDimensionsAndAnArrayAllButOne(t *testing.T) {
 		if err := s.Check(); err != nil {
 			t.Fatalf("order %v: %v", order, err)
 		}
-		cube, array := play(t, "hypercube", s, 7), play(t, "linear", s, 7)
+		cube, array := simulateOn(t, "hypercube", s, 7), simulateOn(t, "linear", s, 7)
 		takes(t, fmt.Sprintf("order %v", order), cube, moved(float64(len(order)), 7))
 		if cube.MaxLinkLoad != 1 {
 			t.Errorf("order %v: a link of the hypercube is asked to carry %d messages in a step", order, cube.MaxLinkLoad)
@@ -267,7 +267,7 @@ func permute(list []int, f func([]int)) {
 func TestNoLinkOfATreeCarriesTwoMessagesThoughPathsDiffer(t *testing.T) {
 	for d := 1; d <= 10; d++ {
 		p := 1 << d
-		r := play(t, "tree", schedule(t, sched.Bcast, "binomial", p, 0), 7, record, func(c *sim.Config) { c.Model.Th = 3 })
+		r := simulateOn(t, "tree", schedule(t, sched.Bcast, "binomial", p, 0), 7, record, func(c *sim.Config) { c.Model.Th = 3 })
 		for _, m := range r.Log {
 			if want := 2 * (d - m.Step); m.Hops != want {
 				t.Errorf("p %d, step %d: %d→%d goes over %d links, want %d", p, m.Step+1, m.From, m.To, m.Hops, want)
@@ -286,15 +286,15 @@ func TestNoLinkOfATreeCarriesTwoMessagesThoughPathsDiffer(t *testing.T) {
 //
 // CLAIM G11 G12
 func TestAnySourceIsNodeZeroWithOtherLabels(t *testing.T) {
-	r := play(t, "hypercube", schedule(t, sched.Bcast, "binomial", 8, 3), 1, record)
+	r := simulateOn(t, "hypercube", schedule(t, sched.Bcast, "binomial", 8, 3), 1, record)
 	if got, want := said(r), "3→7; 3→1 7→5; 1→0 3→2 5→4 7→6"; got != want {
 		t.Errorf("from 3: %s, want %s", got, want)
 	}
 	for _, p := range []int{2, 8, 64} {
 		for _, c := range []sched.Collective{sched.Bcast, sched.Reduce} {
-			from := play(t, "hypercube", schedule(t, c, "binomial", p, 0), 7, record)
+			from := simulateOn(t, "hypercube", schedule(t, c, "binomial", p, 0), 7, record)
 			for root := range p {
-				r := play(t, "hypercube", schedule(t, c, "binomial", p, root), 7, record)
+				r := simulateOn(t, "hypercube", schedule(t, c, "binomial", p, root), 7, record)
 				for i := range r.Log {
 					r.Log[i].From ^= root
 					r.Log[i].To ^= root
@@ -321,8 +321,8 @@ func TestAnyNumberOfRanksAndAnyRootTakeTheLogRoundedUp(t *testing.T) {
 			}
 			for _, on := range []string{"linear", "ring"} {
 				what := fmt.Sprintf("p %d, root %d on %s", p, root, on)
-				bcast := play(t, on, schedule(t, sched.Bcast, "binomial", p, root), 5)
-				reduce := play(t, on, schedule(t, sched.Reduce, "binomial", p, root), 5)
+				bcast := simulateOn(t, on, schedule(t, sched.Bcast, "binomial", p, root), 5)
+				reduce := simulateOn(t, on, schedule(t, sched.Reduce, "binomial", p, root), 5)
 				takes(t, what, bcast, moved(float64(ceilLog(p)), 5))
 				takes(t, what+", reduction", reduce, combined(float64(ceilLog(p)), 5))
 				if bcast.MaxLinkLoad > 1 || reduce.MaxLinkLoad > 1 {
@@ -342,7 +342,7 @@ func TestHopsAddTheLengthOfTheWay(t *testing.T) {
 		p := 1 << d
 		rows, columns := sides(p)
 		for on, hops := range map[string]int{"linear": p - 1, "ring": p - 1, "mesh": rows + columns - 2, "hypercube": d, "tree": d * (d + 1)} {
-			r := play(t, on, schedule(t, sched.Bcast, "binomial", p, 0), 7, func(c *sim.Config) { c.Model.Th = 3 })
+			r := simulateOn(t, on, schedule(t, sched.Bcast, "binomial", p, 0), 7, func(c *sim.Config) { c.Model.Th = 3 })
 			want := moved(float64(d), 7)
 			want.Hops = float64(hops)
 			takes(t, fmt.Sprintf("p %d on %s", p, on), r, want)

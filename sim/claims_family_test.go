@@ -57,7 +57,7 @@ func TestOtherNumbersOfRanksGoRoundRingsAndToriToo(t *testing.T) {
 			{sched.AllToAll, "ring", "ring", moved(p-1, 7*p/2)},
 			{sched.AllToAll, mesh, torus, moved(lines-2, 7*p/2)},
 		} {
-			r := play(t, c.on, schedule(t, c.c, c.spec, int(p), 0), 7)
+			r := simulateOn(t, c.on, schedule(t, c.c, c.spec, int(p), 0), 7)
 			takes(t, fmt.Sprintf("%v %s on %s, p %v", c.c, c.spec, c.on, p), r, c.want)
 			if r.MaxLinkLoad > 1 {
 				t.Errorf("%v %s on %s, p %v: links are congested", c.c, c.spec, c.on, p)
@@ -71,7 +71,7 @@ func TestPrefixSumsTakeLogPMessagesOnAHypercube(t *testing.T) {
 	scan := func(p, m float64) model.Cost { return combined(lg(p), m) }
 	hold(t, []claim{{sched.Scan, "recursive-doubling", "hypercube", false, scan}})
 	for _, p := range []int{2, 8, 64} {
-		r := play(t, "hypercube", schedule(t, sched.ExScan, "recursive-doubling", p, 0), 7, func(c *sim.Config) { c.Model.Top = 0 })
+		r := simulateOn(t, "hypercube", schedule(t, sched.ExScan, "recursive-doubling", p, 0), 7, func(c *sim.Config) { c.Model.Top = 0 })
 		takes(t, fmt.Sprintf("exscan, p %d", p), r, moved(lg(float64(p)), 7))
 	}
 }
@@ -93,12 +93,12 @@ func TestAShiftTakesTheShorterWayRoundARingAndOneMessageOnACube(t *testing.T) {
 			if q > 33 && (q%127 != 0 || testing.Short()) {
 				continue
 			}
-			ring := play(t, "ring", schedule(t, sched.Shift, "ring", p, q), 7)
+			ring := simulateOn(t, "ring", schedule(t, sched.Shift, "ring", p, q), 7)
 			takes(t, fmt.Sprintf("p %d by %d on a ring", p, q), ring, moved(float64(min(q, p-q)), 7))
 			if p&(p-1) > 0 || q == 0 {
 				continue
 			}
-			cube := play(t, "hypercube", schedule(t, sched.Shift, "direct", p, q), 7)
+			cube := simulateOn(t, "hypercube", schedule(t, sched.Shift, "direct", p, q), 7)
 			takes(t, fmt.Sprintf("p %d by %d on a hypercube", p, q), cube, moved(1, 7))
 			if ring.MaxLinkLoad > 1 || cube.MaxLinkLoad > 1 {
 				t.Errorf("p %d by %d: links carry %d messages, and %d on a hypercube", p, q, ring.MaxLinkLoad, cube.MaxLinkLoad)
@@ -150,7 +150,7 @@ func longestShift(t *testing.T, sides ...int) (most int) {
 		if q > 64 && q%7 != 0 {
 			continue
 		}
-		r := play(t, "torus:"+dims, schedule(t, sched.Shift, "mesh,dims="+dims, p, q), 7)
+		r := simulateOn(t, "torus:"+dims, schedule(t, sched.Shift, "mesh,dims="+dims, p, q), 7)
 		takes(t, fmt.Sprintf("by %d on %s", q, dims), r, moved(cost.Startups, 7))
 		if r.MaxLinkLoad > 1 {
 			t.Errorf("by %d on %s: a link is asked to carry %d messages", q, dims, r.MaxLinkLoad)

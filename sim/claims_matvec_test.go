@@ -12,7 +12,7 @@ import (
 // On an n×n mesh x[c] goes down column c in ⌈log n⌉ messages of a word, one after
 // another, and all columns at once. Then the products go along the rows in as
 // many, and each that comes is added: ⌈log n⌉ (2 (ts + tw) + top). No two
-// messages meet.
+// messages share a link.
 //
 // CLAIM G5
 func TestTheProductOfMatrixAndVectorTakesOneBroadcastAndOneReduction(t *testing.T) {

@@ -19,13 +19,13 @@ func allPorts(c *sim.Config) { c.AllPort = true }
 func TestOnePortTakesTurnsAndAllPortsDoNot(t *testing.T) {
 	for _, p := range []int{2, 3, 5, 8, 17} {
 		s := schedule(t, sched.AllGather, "direct", p, 0)
-		takes(t, fmt.Sprintf("p %d, all ports", p), play(t, "full", s, 7, allPorts), moved(1, 7))
-		one := play(t, "full", schedule(t, sched.AllGather, "ring", p, 0), 7)
+		takes(t, fmt.Sprintf("p %d, all ports", p), simulateOn(t, "full", s, 7, allPorts), moved(1, 7))
+		one := simulateOn(t, "full", schedule(t, sched.AllGather, "ring", p, 0), 7)
 		takes(t, fmt.Sprintf("p %d, one port", p), one, moved(float64(p-1), 7))
 		equal(t, fmt.Sprintf("p %d, the way out is never idle", p), one.PerRank[0].Sending, one.Time)
 		equal(t, fmt.Sprintf("p %d, nor the way in", p), one.PerRank[0].Receiving, one.Time)
 	}
-	exchange := play(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", 2, 0), 7)
+	exchange := simulateOn(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", 2, 0), 7)
 	takes(t, "an exchange", exchange, combined(1, 7))
 }
 
@@ -65,8 +65,8 @@ func TestAllPortsOfAHypercubeMoveWordsLogPTimesFaster(t *testing.T) {
 			r.holds(t, p)
 			all, one := schedule(t, r.c, "rotated", p, 0), schedule(t, r.c, r.onePort, p, 0)
 			m := wordsFor(all, 1)
-			fast := play(t, "hypercube", all, m, allPorts, func(c *sim.Config) { c.Model = words })
-			slow := play(t, "hypercube", one, m, func(c *sim.Config) { c.Model = words })
+			fast := simulateOn(t, "hypercube", all, m, allPorts, func(c *sim.Config) { c.Model = words })
+			slow := simulateOn(t, "hypercube", one, m, func(c *sim.Config) { c.Model = words })
 			equal(t, fmt.Sprintf("%v, p %d", r.c, p), slow.Time, lg(float64(p))*fast.Time)
 			used := 0 // steps with messages
 			for _, step := range fast.PerStep {
@@ -93,7 +93,7 @@ func TestAllPortsGainNoMoreThanTheMemoryMoves(t *testing.T) {
 			m := wordsFor(s, 3)
 			for _, price := range prices[:2] {
 				for _, links := range []float64{0.5, 1, 1.5, 2, 3, lg(float64(p)), 20} {
-					got := play(t, "hypercube", s, m, allPorts, func(c *sim.Config) { c.Model, c.MemoryBandwidth = price, links/price.Tw })
+					got := simulateOn(t, "hypercube", s, m, allPorts, func(c *sim.Config) { c.Model, c.MemoryBandwidth = price, links/price.Tw })
 					want := r.takes(float64(p), float64(m))
 					want.Words *= max(1, lg(float64(p))/links)
 					takes(t, fmt.Sprintf("%v, p %d, memory for %v links", r.c, p, links), got, want)

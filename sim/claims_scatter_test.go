@@ -19,9 +19,9 @@ func TestScatterAndGatherKeepTheBroadcastsPatternAndHalveTheWords(t *testing.T) 
 	const m = 7
 	for d := 1; d <= 10; d++ {
 		p := 1 << d
-		bcast := play(t, "hypercube", schedule(t, sched.Bcast, "binomial", p, 0), m, record)
-		scatter := play(t, "hypercube", schedule(t, sched.Scatter, "binomial", p, 0), m, record)
-		gather := play(t, "hypercube", schedule(t, sched.Gather, "binomial", p, 0), m, record)
+		bcast := simulateOn(t, "hypercube", schedule(t, sched.Bcast, "binomial", p, 0), m, record)
+		scatter := simulateOn(t, "hypercube", schedule(t, sched.Scatter, "binomial", p, 0), m, record)
+		gather := simulateOn(t, "hypercube", schedule(t, sched.Gather, "binomial", p, 0), m, record)
 		if said(scatter) != said(bcast) || reversed(gather) != said(bcast) {
 			t.Errorf("p %d: %s, and %s, want %s", p, said(scatter), reversed(gather), said(bcast))
 		}
@@ -61,9 +61,9 @@ func TestAScatterNeedsNoMoreWordsThanItsSourceMustSend(t *testing.T) {
 				for _, on := range []string{"linear", "ring"} {
 					what := fmt.Sprintf("%v, p %d, root %d on %s", c, p, root, on)
 					s := schedule(t, c, "binomial", p, root)
-					takes(t, what, play(t, on, s, m), model.Cost{Startups: float64(ceilLog(p)), Words: float64(m * (p - 1))})
+					takes(t, what, simulateOn(t, on, s, m), model.Cost{Startups: float64(ceilLog(p)), Words: float64(m * (p - 1))})
 					least := algo.LowerBound(c, p, float64(m*p))
-					words := play(t, on, s, m, func(c *sim.Config) { c.Model = model.Model{Tw: 1} })
+					words := simulateOn(t, on, s, m, func(c *sim.Config) { c.Model = model.Model{Tw: 1} })
 					equal(t, what+", words alone", words.Time, least.Words)
 					equal(t, what+", the root's port is never idle", words.Time, words.PerRank[root].Sending+words.PerRank[root].Receiving)
 				}

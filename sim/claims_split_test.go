@@ -41,7 +41,7 @@ func TestInAnAllreduceGatherAndScatterCancel(t *testing.T) {
 			{Schedule: schedule(t, sched.Reduce, "reduce-scatter-gather", p, 0), Words: m},
 			{Schedule: schedule(t, sched.Bcast, "scatter-allgather", p, 0), Words: m},
 		})
-		once := play(t, "hypercube", schedule(t, sched.AllReduce, "recursive-halving", p, 0), m)
+		once := simulateOn(t, "hypercube", schedule(t, sched.AllReduce, "recursive-halving", p, 0), m)
 		combining := both.Config.Model.Top * float64(m-3)
 		equal(t, fmt.Sprintf("p %d", p), both.Time-combining, 2*(once.Time-combining))
 	}
@@ -86,14 +86,14 @@ func TestArrayAndMeshGainFromSplittingToo(t *testing.T) {
 			// Long messages gain, as m* for these says.
 			whole := part(sched.Bcast, "binomial")
 			for _, price := range prices[:2] {
-				meet := on.steps * price.Ts / (price.Tw * (lg(float64(p)) - 2*float64(p-1)/float64(p)))
-				for _, m := range around(meet, p) {
+				crossover := on.steps * price.Ts / (price.Tw * (lg(float64(p)) - 2*float64(p-1)/float64(p)))
+				for _, m := range around(crossover, p) {
 					at := func(c *sim.Config) { c.Model = price }
 					split := playAll(t, on.network, p, []sim.Part{
 						{Schedule: part(sched.Scatter, on.parts), Words: m / p}, {Schedule: part(sched.AllGather, on.rounds), Words: m / p},
 					}, at)
-					if gains := split.Time < play(t, on.network, whole, m, at).Time; gains != (float64(m) > meet) {
-						t.Errorf("p %d on %s, m %d, m* %v: splitting gains: %v", p, on.network, m, meet, gains)
+					if gains := split.Time < simulateOn(t, on.network, whole, m, at).Time; gains != (float64(m) > crossover) {
+						t.Errorf("p %d on %s, m %d, m* %v: splitting gains: %v", p, on.network, m, crossover, gains)
 					}
 				}
 			}
@@ -121,7 +121,7 @@ func TestBelowTheCrossoverWholeMessagesWinAndAboveItPieces(t *testing.T) {
 			whole, pieces := schedule(t, sched.Bcast, "binomial", p, 0), schedule(t, sched.Bcast, "scatter-allgather", p, 0)
 			margin := func(m int) float64 {
 				at := func(c *sim.Config) { c.Model = price }
-				return play(t, "hypercube", whole, m, at).Time - play(t, "hypercube", pieces, m, at).Time
+				return simulateOn(t, "hypercube", whole, m, at).Time - simulateOn(t, "hypercube", pieces, m, at).Time
 			}
 			gain := lg(float64(p)) - 2*float64(p-1)/float64(p)
 			if p == 2 {
@@ -130,13 +130,13 @@ func TestBelowTheCrossoverWholeMessagesWinAndAboveItPieces(t *testing.T) {
 				}
 				continue
 			}
-			meet := price.Ts * lg(float64(p)) / (price.Tw * gain)
-			for _, m := range around(meet, p) {
+			crossover := price.Ts * lg(float64(p)) / (price.Tw * gain)
+			for _, m := range around(crossover, p) {
 				switch d := margin(m); {
-				case float64(m) < meet && d >= 0:
-					t.Errorf("p %d, %+v, m %d < m* %v: pieces win", p, price, m, meet)
-				case float64(m) > meet && d <= 0:
-					t.Errorf("p %d, %+v, m %d > m* %v: whole messages win", p, price, m, meet)
+				case float64(m) < crossover && d >= 0:
+					t.Errorf("p %d, %+v, m %d < m* %v: pieces win", p, price, m, crossover)
+				case float64(m) > crossover && d <= 0:
+					t.Errorf("p %d, %+v, m %d > m* %v: whole messages win", p, price, m, crossover)
 				}
 			}
 		}

@@ -12,7 +12,7 @@ import (
 func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 	hold(t, []claim{{sched.Reduce, "tree", "hypercube full", false, func(p, m float64) model.Cost { return combined(lg(p), m) }}})
 	for p := 1; p <= 40; p++ {
-		r := play(t, "full", schedule(t, sched.Reduce, "tree", p, 0), 7)
+		r := simulateOn(t, "full", schedule(t, sched.Reduce, "tree", p, 0), 7)
 		takes(t, fmt.Sprintf("p %d", p), r, combined(float64(ceilLog(p)), 7))
 		if r.Messages != p-1 {
 			t.Errorf("p %d: %d messages", p, r.Messages)
@@ -23,7 +23,7 @@ func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 		7: "4→0 5→1 6→2; 2→0 3→1; 1→0",
 		8: "4→0 5→1 6→2 7→3; 2→0 3→1; 1→0",
 	} {
-		if got := said(play(t, "full", schedule(t, sched.Reduce, "tree", p, 0), 1, record)); got != want {
+		if got := said(simulateOn(t, "full", schedule(t, sched.Reduce, "tree", p, 0), 1, record)); got != want {
 			t.Errorf("p %d: %s, want %s", p, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestATreeSumTakesTheLogRoundedUp(t *testing.T) {
 // CLAIM T1
 func TestATreeSumCongestsAnArray(t *testing.T) {
 	for p := 4; p <= largest(); p *= 2 {
-		r := play(t, "linear", schedule(t, sched.Reduce, "tree", p, 0), 7)
+		r := simulateOn(t, "linear", schedule(t, sched.Reduce, "tree", p, 0), 7)
 		if whole := r.Config.Model.Time(combined(lg(float64(p)), 7)); r.MaxLinkLoad != p/2 || r.Time < 1.3*whole {
 			t.Errorf("p %d: a link is asked to carry %d messages; time %v, formula %v", p, r.MaxLinkLoad, r.Time, whole)
 		}
@@ -56,7 +56,7 @@ func TestAButterflyServesThoseWithoutAPartnerAfterwards(t *testing.T) {
 		// 4→5 comes before 0↔4, which comes before 0→3.
 		7: "0→1 1→0 2→3 3→2 4→5 5→4; 0→2 1→3 2→0 3→1 4→6 6→4; 2→6 4→5 6→2; 0→4 1→5 4→0 5→1; 0→3",
 	} {
-		if got := said(play(t, "full", schedule(t, sched.AllReduce, "butterfly", p, 0), 1, record)); got != want {
+		if got := said(simulateOn(t, "full", schedule(t, sched.AllReduce, "butterfly", p, 0), 1, record)); got != want {
 			t.Errorf("p %d: %s, want %s", p, got, want)
 		}
 	}
@@ -70,16 +70,16 @@ func TestOneRankTooManyMakesTheButterflySlow(t *testing.T) {
 	for k := 1; k <= 10; k++ {
 		p := 1<<k + 1
 		exchanges, extra := float64(k+1), float64(p-2)
-		butterfly := play(t, "full", schedule(t, sched.AllReduce, "butterfly", p, 0), 7)
+		butterfly := simulateOn(t, "full", schedule(t, sched.AllReduce, "butterfly", p, 0), 7)
 		takes(t, fmt.Sprintf("butterfly, p %d", p), butterfly, combined(exchanges, 7).Plus(moved(extra, 7)))
 		if got := butterfly.PerRank[0].Sent; got != k+1+p-2 {
 			t.Errorf("p %d: rank 0 sends %d messages", p, got)
 		}
-		folded := play(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 7)
+		folded := simulateOn(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 7)
 		takes(t, fmt.Sprintf("recursive-doubling, p %d", p), folded, combined(float64(k+1), 7).Plus(moved(1, 7)))
 	}
 	for p := 2; p <= 130; p++ {
-		r := play(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 7)
+		r := simulateOn(t, "full", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 7)
 		want := floorLog(p) + 2
 		if p&(p-1) == 0 {
 			want = floorLog(p)
@@ -100,7 +100,7 @@ func TestExchangesEndWhicheverSideComesFirst(t *testing.T) {
 	for _, p := range []int{2, 5, 7, 8, 16} {
 		for _, spec := range []string{"butterfly", "recursive-doubling", "recursive-halving"} {
 			s := schedule(t, sched.AllReduce, spec, p, 0)
-			in := play(t, "full", s, 16)
+			in := simulateOn(t, "full", s, 16)
 			for late := range p {
 				delayed := *s
 				delayed.Make = func(rank int) sched.Program {
@@ -109,7 +109,7 @@ func TestExchangesEndWhicheverSideComesFirst(t *testing.T) {
 					}
 					return s.Program(rank)
 				}
-				r := play(t, "full", &delayed, 16)
+				r := simulateOn(t, "full", &delayed, 16)
 				if r.Messages != in.Messages || r.Time < in.Time {
 					t.Errorf("%s, p %d, rank %d late: %d messages in %v, and without delay %d in %v", spec, p, late, r.Messages, r.Time, in.Messages, in.Time)
 				}

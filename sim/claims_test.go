@@ -66,7 +66,7 @@ func (c claim) holds(t *testing.T, p int) {
 		name := fmt.Sprintf("%v %s, p %d, on %s", c.c, c.spec, p, on)
 		for i, price := range prices {
 			words := wordsFor(s, []int{7, 1}[i%2])
-			r := play(t, on, s, words, func(k *sim.Config) { k.Model, k.AllPort = price, c.allPort })
+			r := simulateOn(t, on, s, words, func(k *sim.Config) { k.Model, k.AllPort = price, c.allPort })
 			takes(t, fmt.Sprintf("%s, m %d, %+v", name, words, price), r, c.takes(float64(p), float64(words)))
 			if r.MaxLinkLoad > 1 {
 				t.Errorf("%s: a link is asked to carry %d messages in a step", name, r.MaxLinkLoad)
@@ -102,8 +102,8 @@ func schedule(t *testing.T, c sched.Collective, spec string, p, root int) *sched
 	return s
 }
 
-// play simulates a schedule on a network.
-func play(t *testing.T, on string, s *sched.Schedule, words int, change ...func(*sim.Config)) *sim.Result {
+// simulateOn simulates a schedule on a network.
+func simulateOn(t *testing.T, on string, s *sched.Schedule, words int, change ...func(*sim.Config)) *sim.Result {
 	t.Helper()
 	return playAll(t, on, s.P, []sim.Part{{Schedule: s, Words: words}}, change...)
 }

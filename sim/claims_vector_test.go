@@ -22,8 +22,8 @@ func TestSimpleExchangeMovesAllAndRecursiveHalvingLess(t *testing.T) {
 		}},
 	})
 	for p := 2; p <= 64; p *= 2 {
-		simple := play(t, "hypercube", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 64)
-		halving := play(t, "hypercube", schedule(t, sched.AllReduce, "recursive-halving", p, 0), 64)
+		simple := simulateOn(t, "hypercube", schedule(t, sched.AllReduce, "recursive-doubling", p, 0), 64)
+		halving := simulateOn(t, "hypercube", schedule(t, sched.AllReduce, "recursive-halving", p, 0), 64)
 		if halving.Messages != 2*simple.Messages || p > 2 && halving.Words >= simple.Words {
 			t.Errorf("P %d: %d messages, %d words, and by simple exchange %d, %d", p, halving.Messages, halving.Words, simple.Messages, simple.Words)
 		}
@@ -68,7 +68,7 @@ func TestTheBestNumberOfHalvingStagesIsFound(t *testing.T) {
 				least, best := math.Inf(1), 0
 				for k := range d + 1 {
 					s := schedule(t, sched.AllReduce, fmt.Sprintf("halving-exchange,stages=%d", k), p, 0)
-					r := play(t, "hypercube", s, n, func(c *sim.Config) { c.Model = price })
+					r := simulateOn(t, "hypercube", s, n, func(c *sim.Config) { c.Model = price })
 					takes(t, fmt.Sprintf("P %d, N %d, %+v, %d stages", p, n, price, k), r, hybrid(d, k, float64(n)))
 					if r.Time < least*(1-1e-12) {
 						least, best = r.Time, k
@@ -95,7 +95,7 @@ func TestFoldingCostsAMessageBeforeAndOneAfter(t *testing.T) {
 		d := floorLog(p)
 		for k := range d + 1 {
 			n := 3 << k
-			r := play(t, "full", schedule(t, sched.AllReduce, fmt.Sprintf("halving-exchange,stages=%d", k), p, 0), n)
+			r := simulateOn(t, "full", schedule(t, sched.AllReduce, fmt.Sprintf("halving-exchange,stages=%d", k), p, 0), n)
 			takes(t, fmt.Sprintf("P %d, %d stages", p, k), r, hybrid(d, k, float64(n)).Plus(combined(1, float64(n))).Plus(moved(1, float64(n))))
 		}
 	}
@@ -111,10 +111,10 @@ func TestTheBinaryTreeIsMostlyIdleAndPiecesAreFasterThanIt(t *testing.T) {
 		p := 1<<d - 1
 		tree := schedule(t, sched.Bcast, "binary-tree,segment=0", p, 0)
 		for _, price := range prices {
-			r := play(t, "full", tree, 7, func(c *sim.Config) { c.Model = price })
+			r := simulateOn(t, "full", tree, 7, func(c *sim.Config) { c.Model = price })
 			takes(t, fmt.Sprintf("P %d, %+v", p, price), r, moved(float64(2*(d-1)), 7))
 		}
-		r := play(t, "full", tree, 7)
+		r := simulateOn(t, "full", tree, 7)
 		if r.Steps != 2*(d-1) || r.Messages != p-1 {
 			t.Errorf("P %d: %d messages in %d steps", p, r.Messages, r.Steps)
 		}
@@ -124,8 +124,8 @@ func TestTheBinaryTreeIsMostlyIdleAndPiecesAreFasterThanIt(t *testing.T) {
 			}
 		}
 		cube, n := p+1, 100*(p+1)
-		slow := play(t, "full", schedule(t, sched.Bcast, "binary-tree,segment=0", cube, 0), n)
-		fast := play(t, "hypercube", schedule(t, sched.Bcast, "scatter-allgather", cube, 0), n)
+		slow := simulateOn(t, "full", schedule(t, sched.Bcast, "binary-tree,segment=0", cube, 0), n)
+		fast := simulateOn(t, "hypercube", schedule(t, sched.Bcast, "scatter-allgather", cube, 0), n)
 		takes(t, fmt.Sprintf("pieces, P %d", cube), fast, model.Cost{Startups: float64(2 * d), Words: 200 * float64(cube-1)})
 		if cube >= 16 && fast.Time >= slow.Time {
 			t.Errorf("P %d, N %d: pieces take %v, the tree %v", cube, n, fast.Time, slow.Time)

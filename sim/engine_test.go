@@ -59,7 +59,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// agree plays parts twice, and complains if the results differ.
+// agree simulates parts with both simulators, and fails if the results differ.
 func agree(t rapid.TB, c sim.Config, parts ...sim.Part) {
 	t.Helper()
 	c.Record = true

@@ -36,7 +36,7 @@ func TestAWrongCallIsOneLineThatSaysWhatWouldBeRight(t *testing.T) {
 		want   string
 	}{
 		{"no topology", sim.Config{}, []sim.Part{bcast}, "no topology"},
-		{"nothing to play", sim.Config{Topology: ring}, nil, "no schedule"},
+		{"no parts", sim.Config{Topology: ring}, nil, "no schedule"},
 		{"a part without a schedule", sim.Config{Topology: ring}, []sim.Part{{Words: 1}}, "no schedule"},
 		{"negative start-up", sim.Config{Topology: ring, Model: model.Model{Ts: -1}}, []sim.Part{bcast}, "ts -1: want a number, 0 or more"},
 		{"not a number", sim.Config{Topology: ring, Model: model.Model{Tw: math.NaN()}}, []sim.Part{bcast}, "tw NaN: want a number, 0 or more"},
@@ -46,11 +46,11 @@ func TestAWrongCallIsOneLineThatSaysWhatWouldBeRight(t *testing.T) {
 		{"fewer words than pieces", sim.Config{Topology: ring}, []sim.Part{part(sched.Bcast, "scatter-allgather", 8, 7)}, "m 7: bcast scatter-allgather on 8 ranks cuts it in 8 pieces: want m 8 or more"},
 		{"more ranks than processors", sim.Config{Topology: ring}, []sim.Part{part(sched.Bcast, "binomial", 9, 8)}, "9 ranks on ring, which has 8 processors: want a larger one"},
 		{"a short placement", sim.Config{Topology: ring, Placement: topo.Placement{0, 1}}, []sim.Part{bcast}, "a placement of 2 ranks: want 8"},
-		{"two ranks in one place", sim.Config{Topology: ring, Placement: topo.Placement{0, 1, 2, 3, 4, 5, 6, 6}}, []sim.Part{bcast}, "rank 7 on processor 6: want one from 0 to 7, each once"},
+		{"two ranks on one processor", sim.Config{Topology: ring, Placement: topo.Placement{0, 1, 2, 3, 4, 5, 6, 6}}, []sim.Part{bcast}, "rank 7 on processor 6: want one from 0 to 7, each once"},
 		{"too few ranks for a part", sim.Config{Topology: ring}, []sim.Part{part(sched.Bcast, "binomial", 8, 8, 1, 2)}, "2 ranks for a schedule of 8"},
 		{"a rank twice in a part", sim.Config{Topology: ring}, []sim.Part{part(sched.Bcast, "binomial", 2, 8, 1, 1)}, "rank 1 in a part: want ranks from 0 on, each once"},
-		{"a message that nobody takes", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{1}, Blocks: one}}})}, "the programs do not fit together: rank 0 sends a message that rank 1 does not receive"},
-		{"a message that nobody sends", sim.Config{Topology: ring}, []sim.Part{program(1, sched.Step{Recvs: []sched.Recv{{From: 0, Blocks: one}}})}, "the programs do not fit together: rank 1 awaits a message of rank 0 that is not sent"},
+		{"a message that no rank receives", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{1}, Blocks: one}}})}, "the programs do not fit together: rank 0 sends a message that rank 1 does not receive"},
+		{"a message that no rank sends", sim.Config{Topology: ring}, []sim.Part{program(1, sched.Step{Recvs: []sched.Recv{{From: 0, Blocks: one}}})}, "the programs do not fit together: rank 1 awaits a message of rank 0 that is not sent"},
 		{"a message to a rank that is not there", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{2}, Blocks: one}}})}, "rank 0 sends to rank 2 of 2"},
 		{"a message to oneself", sim.Config{Topology: ring}, []sim.Part{program(0, sched.Step{Sends: []sched.Send{{To: []int{0}, Blocks: one}}})}, "rank 0 sends to itself: want a copy"},
 		{"too many messages", sim.Config{Topology: must(topo.NewRing(1 << 16))}, []sim.Part{part(sched.AllGather, "ring", 1<<16, 1)},

@@ -76,7 +76,7 @@ func (n *naive) number() {
 	}
 }
 
-// log returns the messages by step, sender, and place in its program.
+// log returns the messages by step, sender, and index in its program.
 func (n *naive) log() (all []sim.Message) {
 	for step := 0; len(all) < len(n.messages); step++ {
 		for rank := range n.ranks {
@@ -228,8 +228,8 @@ func (n *naive) copied(m *naiveMessage) (at float64) {
 }
 
 // holds reports whether a message has a port or link while it is under way.
-func (n *naive) holds(m sim.Message, lane string) bool {
-	return lane == sendPort(m.From) || lane == recvPort(m.To) || slices.ContainsFunc(n.messages, func(o *naiveMessage) bool {
-		return o.From == m.From && o.To == m.To && slices.Contains(o.links, lane)
+func (n *naive) holds(m sim.Message, resource string) bool {
+	return resource == sendPort(m.From) || resource == recvPort(m.To) || slices.ContainsFunc(n.messages, func(o *naiveMessage) bool {
+		return o.From == m.From && o.To == m.To && slices.Contains(o.links, resource)
 	})
 }

@@ -19,7 +19,7 @@ type naive struct {
 	now      float64
 	ranks    []*naiveRank
 	messages []*naiveMessage
-	lines    map[string][]*naiveMessage // who has a port or link, and behind it who waits
+	queues   map[string][]*naiveMessage // the message that holds a port or link, and behind it those that wait
 }
 
 type naiveRank struct {
@@ -41,7 +41,7 @@ type naiveStep struct {
 
 type naiveMessage struct {
 	sim.Message
-	place int // among those of its sender's step
+	index int // among those of its sender's step
 
 	links           []string // that it crosses
 	ends            int      // that have come to it
@@ -53,20 +53,20 @@ type naiveMessage struct {
 	flowsAt, passes float64 // when they are, and when it has arrived, if nothing slows it down
 }
 
-// by reports whether a time has come, but for rounding.
-func by(t, now float64) bool { return t <= now*(1+1e-12) }
+// notAfter reports whether a time has come, but for rounding.
+func notAfter(t, now float64) bool { return t <= now*(1+1e-12) }
 
-// simulateNaively plays parts.
+// simulateNaively simulates parts.
 func simulateNaively(c sim.Config, parts ...sim.Part) *naive {
-	n := &naive{Config: c, lines: map[string][]*naiveMessage{}}
+	n := &naive{Config: c, queues: map[string][]*naiveMessage{}}
 	for _, p := range parts {
-		n.enlist(p)
+		n.add(p)
 	}
 	for _, r := range n.ranks {
-		n.plan(r, 0)
+		n.scheduleStep(r, 0)
 	}
 	for {
-		for n.happen() {
+		for n.advance() {
 		}
 		next := n.upcoming()
 		if math.IsInf(next, 1) && !n.openStep() {
@@ -79,13 +79,13 @@ func simulateNaively(c sim.Config, parts ...sim.Part) *naive {
 	}
 }
 
-// enlist adds a part's steps to those of the ranks that play it, and matches
+// add adds a part's steps to those of the ranks that run it, and matches
 // what they send with what they receive by counting.
-func (n *naive) enlist(p sim.Part) {
+func (n *naive) add(p sim.Part) {
 	type pair struct{ from, to int }
 	sent := map[pair][]*naiveMessage{}
 	taken := map[pair]int{}
-	seat := func(i int) int {
+	rankOf := func(i int) int {
 		if p.Ranks == nil {
 			return i
 		}
@@ -93,11 +93,11 @@ func (n *naive) enlist(p sim.Part) {
 	}
 	each := func(visit func(at int, r *naiveRank, step sched.Step)) {
 		for i := range p.Schedule.P {
-			for len(n.ranks) <= seat(i) {
+			for len(n.ranks) <= rankOf(i) {
 				n.ranks = append(n.ranks, &naiveRank{})
 			}
 			for _, step := range p.Schedule.Program(i) {
-				visit(seat(i), n.ranks[seat(i)], step)
+				visit(rankOf(i), n.ranks[rankOf(i)], step)
 			}
 		}
 	}
@@ -118,10 +118,10 @@ func (n *naive) enlist(p sim.Part) {
 		r.tail = 0
 		for _, send := range step.Sends {
 			for _, to := range send.To {
-				m := &naiveMessage{place: len(s.messages)}
+				m := &naiveMessage{index: len(s.messages)}
 				m.SendStep = len(r.steps)
-				m.From, m.To, m.Words = at, seat(to), wordsOf(p, send.Blocks)
-				for _, link := range topo.Route(n.Topology, n.seat(m.From), n.seat(m.To)) {
+				m.From, m.To, m.Words = at, rankOf(to), wordsOf(p, send.Blocks)
+				for _, link := range topo.Route(n.Topology, n.processor(m.From), n.processor(m.To)) {
 					m.links = append(m.links, "link "+topo.LinkName(n.Topology, link))
 				}
 				m.Hops = len(m.links)
@@ -139,7 +139,7 @@ func (n *naive) enlist(p sim.Part) {
 		k := first[at]
 		first[at]++
 		for _, recv := range step.Recvs {
-			way := pair{seat(recv.From), at}
+			way := pair{rankOf(recv.From), at}
 			m := sent[way][taken[way]]
 			taken[way]++
 			m.RecvStep, m.Combine = k, recv.How != sched.Replace
@@ -149,7 +149,7 @@ func (n *naive) enlist(p sim.Part) {
 	})
 }
 
-func (n *naive) seat(rank int) int {
+func (n *naive) processor(rank int) int {
 	if n.Placement == nil {
 		return rank
 	}
@@ -174,8 +174,8 @@ func wordsOf(p sim.Part, blocks sched.Range) (words int) {
 	return words
 }
 
-// plan says when a rank begins its next step.
-func (n *naive) plan(r *naiveRank, at float64) {
+// scheduleStep says when a rank begins its next step.
+func (n *naive) scheduleStep(r *naiveRank, at float64) {
 	words := r.tail
 	if r.at < len(r.steps) {
 		words = r.steps[r.at].before
@@ -188,9 +188,9 @@ func (n *naive) plan(r *naiveRank, at float64) {
 	}
 }
 
-// happen does all that can be done at once, and reports whether that was
+// advance does all that can be done at once, and reports whether that was
 // anything.
-func (n *naive) happen() (any bool) {
+func (n *naive) advance() (any bool) {
 	for _, m := range n.messages {
 		if m.started && !m.over && n.arrived(m) {
 			any = true
@@ -198,7 +198,7 @@ func (n *naive) happen() (any bool) {
 		}
 	}
 	for _, r := range n.ranks {
-		if r.begun || !by(r.begins, n.now) {
+		if r.begun || !notAfter(r.begins, n.now) {
 			continue
 		}
 		r.begun, any = true, true
@@ -209,11 +209,11 @@ func (n *naive) happen() (any bool) {
 	}
 	for _, m := range n.inOrder(func(m *naiveMessage) bool { return m.ends == 2 && !m.ported }) {
 		m.ported = true
-		n.lineUp(m, n.ports(m))
+		n.enqueue(m, n.ports(m))
 	}
 	for _, m := range n.inOrder(func(m *naiveMessage) bool { return m.ported && !m.routed && n.first(m, n.ports(m)) }) {
 		m.routed = true
-		n.lineUp(m, n.ways(m))
+		n.enqueue(m, n.ways(m))
 	}
 	for _, m := range n.messages {
 		if m.routed && !m.started && n.first(m, n.ways(m)) {
@@ -232,7 +232,7 @@ func (n *naive) inOrder(which func(*naiveMessage) bool) (some []*naiveMessage) {
 		}
 	}
 	slices.SortStableFunc(some, func(a, b *naiveMessage) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.From, b.From))
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.From, b.From))
 	})
 	return some
 }
@@ -256,15 +256,15 @@ func (n *naive) instant(m *naiveMessage) bool {
 	return n.latency(m) == 0 && (m.Words == 0 || math.IsInf(n.alone(m), 1) && n.MemoryBandwidth == 0)
 }
 
-func (n *naive) lineUp(m *naiveMessage, lanes []string) {
-	for _, lane := range lanes {
-		n.lines[lane] = append(n.lines[lane], m)
+func (n *naive) enqueue(m *naiveMessage, resources []string) {
+	for _, resource := range resources {
+		n.queues[resource] = append(n.queues[resource], m)
 	}
 }
 
-func (n *naive) first(m *naiveMessage, lanes []string) bool {
-	for _, lane := range lanes {
-		if n.lines[lane][0] != m {
+func (n *naive) first(m *naiveMessage, resources []string) bool {
+	for _, resource := range resources {
+		if n.queues[resource][0] != m {
 			return false
 		}
 	}
@@ -297,16 +297,16 @@ func (n *naive) slows() bool { return n.Share || n.MemoryBandwidth > 0 }
 
 func (n *naive) arrived(m *naiveMessage) bool {
 	if !n.slows() {
-		return by(m.passes, n.now)
+		return notAfter(m.passes, n.now)
 	}
 	free := math.IsInf(n.alone(m), 1) && n.MemoryBandwidth == 0
-	return by(m.flowsAt, n.now) && (free || m.left <= 1e-10*float64(m.Words))
+	return notAfter(m.flowsAt, n.now) && (free || m.left <= 1e-10*float64(m.Words))
 }
 
 func (n *naive) arrive(m *naiveMessage) {
 	m.over, m.End = true, n.now
-	for _, lane := range slices.Concat(n.ports(m), n.ways(m)) {
-		n.lines[lane] = n.lines[lane][1:]
+	for _, resource := range slices.Concat(n.ports(m), n.ways(m)) {
+		n.queues[resource] = n.queues[resource][1:]
 	}
 	from, to := n.ranks[m.From], n.ranks[m.To]
 	from.did.Sent++
@@ -341,7 +341,7 @@ func (n *naive) finish(r *naiveRank) {
 		r.begun, r.begins = false, math.Inf(1) // until everybody is done
 		return
 	}
-	n.plan(r, s.end)
+	n.scheduleStep(r, s.end)
 }
 
 // openStep lets all ranks begin together that are between two steps, and reports
@@ -357,7 +357,7 @@ func (n *naive) openStep() bool {
 	for _, r := range n.ranks {
 		if r.at < len(r.steps) && !r.begun {
 			any = true
-			n.plan(r, latest)
+			n.scheduleStep(r, latest)
 		}
 	}
 	return any

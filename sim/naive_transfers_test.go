@@ -23,7 +23,7 @@ func (n *naive) divide() {
 	capacity := map[string]float64{}
 	users := map[string][]*naiveMessage{}
 	for _, m := range n.messages {
-		m.flows = m.started && !m.over && by(m.flowsAt, n.now)
+		m.flows = m.started && !m.over && notAfter(m.flowsAt, n.now)
 		if !m.flows {
 			continue
 		}

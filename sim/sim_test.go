@@ -11,7 +11,7 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// simulate plays one algorithm on a network. The schedule is the one that would
+// simulate simulates one algorithm on a network. The schedule is the one that would
 // be taken for a vector of algo.VariantBytes; a piece of it is so many words.
 func simulate(t testing.TB, c sched.Collective, spec string, p int, network string, perPiece int, change func(*sim.Config)) *sim.Result {
 	t.Helper()
@@ -42,9 +42,9 @@ func wordsFor(s *sched.Schedule, perPiece int) int {
 	return s.Blocks * perPiece
 }
 
-// On a network without congestion, what a schedule takes is what its formula
-// says, whichever way the simulator finds the time: in rounds, event by event,
-// or with flows that share a memory that is large enough.
+// On a network without congestion, the time of a schedule is that of its formula,
+// whichever engine finds the time: contention-free, event by event, or with
+// transfers that share a memory that is fast enough.
 func TestASchedulesTimeIsItsFormulas(t *testing.T) {
 	const perPiece = 12
 	for _, a := range algo.Catalog() {
@@ -58,14 +58,14 @@ func TestASchedulesTimeIsItsFormulas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, charges := range []model.Model{{Ts: 10, Tw: 1}, {Ts: 3, Tw: 2, Top: 0.5}} {
+				for _, rates := range []model.Model{{Ts: 10, Tw: 1}, {Ts: 3, Tw: 2, Top: 0.5}} {
 					for _, memory := range []float64{0, 1e9} {
 						r := simulate(t, a.Collective, spec, p, "full", perPiece, func(c *sim.Config) {
-							c.Model, c.AllPort, c.MemoryBandwidth = charges, a.Restrictions.AllPort, memory
+							c.Model, c.AllPort, c.MemoryBandwidth = rates, a.Restrictions.AllPort, memory
 						})
-						want, most := charges.Time(cost), 1.0
+						want, most := rates.Time(cost), 1.0
 						if a.Name == "recursive-multiplying" {
-							most = 1.5 // a pair is late for its first meeting, which the formula leaves out
+							most = 1.5 // a pair is late for its first exchange, which the formula leaves out
 						}
 						if r.Time < want*(1-1e-9) || r.Time > want*most*(1+1e-9) {
 							t.Errorf("%v %s p=%d memory=%v: %v, formula %v", a.Collective, spec, p, memory, r.Time, want)
@@ -77,8 +77,8 @@ func TestASchedulesTimeIsItsFormulas(t *testing.T) {
 	}
 }
 
-// What a simulation takes in all: making the programs, lining them up, and the
-// report.
+// BenchmarkMessages measures a whole simulation: making the programs, matching
+// them, and the result.
 func BenchmarkMessages(b *testing.B) {
 	for _, bench := range []struct {
 		c       sched.Collective
