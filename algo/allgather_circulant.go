@@ -10,11 +10,11 @@ import (
 // blocks from the rank as far ahead as its own run is long: by the skips of a
 // circulant graph, so that the last round brings exactly what is missing.
 //
-// Cost: ⌈lg p⌉ α + n (p−1)/p β, for any p. No way costs less.
+// Cost: ⌈lg p⌉ α + n (p−1)/p β, for any p. No algorithm costs less.
 //
 // It is the allgather to prefer unless p is a power of two, where
-// recursive-doubling is as good and spares the copies, or blocks are so long
-// that neighbors should talk.
+// recursive-doubling is as good and needs no copies, or blocks are so long that
+// neighbors should exchange them.
 //
 // Bruck et al. 1997; with these skips Träff, Optimal, Non-pipelined
 // Reduce-scatter and Allreduce Algorithms, 2024, arXiv 2410.14234.

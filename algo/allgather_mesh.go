@@ -7,7 +7,7 @@ import (
 
 // The ranks stand in a mesh. All lines along the last dimension send their
 // blocks round, as ring does; then all lines along the dimension before send
-// round what each of their ranks has gathered so far; and so on.
+// round the blocks that their ranks have gathered so far; and so on.
 //
 // Cost: Σ (d − 1) α + n (p−1)/p β over the sizes d. On a √p×√p mesh with
 // wraparound that is 2(√p − 1) α.

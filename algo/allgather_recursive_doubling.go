@@ -5,10 +5,10 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks exchange all that they have, with partners at distance 1, 2, 4, …: what
-// a rank has doubles with every step, and is always a run of blocks. For other
-// p than powers of two, the first ranks pair up, one of each two takes part,
-// and the other gets all blocks from it in the end.
+// Ranks exchange all blocks that they have, with partners at distance 1, 2, 4,
+// …: a rank's blocks double with every step, and are always a run. Where p is
+// no power of two, the first ranks pair up, one of each pair takes part, and
+// the other gets all blocks from it at the end.
 //
 // Cost, p a power of two: lg p α + n (p−1)/p β. Other p: (⌊lg p⌋ + 2) α and up
 // to twice the β.

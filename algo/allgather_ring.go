@@ -29,9 +29,9 @@ var allgatherRing = Algorithm{
 	},
 }
 
-// gatherRound sends round a line, whose ends are neighbors, what its positions
-// stand for, until every Out has all. Place me has its own in Out to begin with.
-// The part of rank 0 is block first.
+// gatherRound sends round a line, whose ends are neighbors, the parts that its
+// positions stand for, until every Out has all of them. Position me begins with
+// its own in Out. The part of rank 0 is block first.
 func gatherRound(b *sched.Builder, l line, me, first int) {
 	next, previous := l.neighbors(me)
 	for step := range l.n - 1 {

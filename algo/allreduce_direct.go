@@ -13,7 +13,7 @@ import (
 // Cost with one port: (p − 1)(α + nβ + nγ). With all ports, or in memory, where a
 // vector is published once and read by all, it is one step.
 //
-// Prefer it for tiny vectors of a few ranks that share memory: no way takes
+// Prefer it for tiny vectors of a few ranks that share memory: no algorithm takes
 // fewer steps.
 //
 // Known among GPUs as one-shot.

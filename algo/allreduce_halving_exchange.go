@@ -9,11 +9,11 @@ import (
 
 // The hybrid of recursive doubling and recursive halving. In each of the first
 // stages, partners exchange halves of what they still combine, and each goes on
-// with one half. Then all that is left is exchanged in full, and at last the
-// stages are undone: partners hand each other the halves that they completed.
-// Partners are nearest first, and the lower one's operand stands left, so ranks
-// stay in order. Other p than powers of two fold first: of each pair of ranks,
-// one takes part and tells the other the result.
+// with one half. Then the rest is exchanged in full, and at last the stages are
+// undone: partners send each other the halves that they completed. Partners are
+// nearest first, and the lower one's operand stands left, so ranks stay in
+// order. Where p is no power of two, ranks fold first: of each pair of ranks,
+// one takes part and sends the other the result.
 //
 // Every number of stages combines the same operands in the same order, and so
 // yields the same bits.
@@ -22,7 +22,7 @@ import (
 // (lg p + k) α + (2h + e n/2^k) β + (h + e n/2^k) γ. A fold adds 2α + 2nβ + nγ.
 //
 // More stages start more messages and move less: the best number grows with n.
-// By default it is half of what is possible, a compromise.
+// The default is half of the possible stages, a compromise.
 //
 // Foster, Designing and Building Parallel Programs, 11.2.
 var allreduceHalvingExchange = Algorithm{
@@ -37,7 +37,7 @@ var allreduceHalvingExchange = Algorithm{
 	build: func(c call) generator { return halvingExchangePlan(c.p, c.number("stages")) },
 }
 
-// stagesParam is how many stages of recursive halving there are.
+// stagesParam is the number of stages of recursive halving.
 var stagesParam = Param{
 	Key: "stages", Values: "a number",
 	Doc:    "how many stages halve the vector, at most ⌊lg p⌋; if not given, half of that, rounded down",
@@ -88,8 +88,8 @@ func halvingExchangePlan(p, stages int) generator {
 func halvingExchange(b *sched.Builder, f fold, rank, stages int) {
 	all := whole(1 << stages)
 	last := floorLog(f.groups) - 1
-	// Exchanges take turns between out and scratch, so what comes right before
-	// them must leave the vector where the first can start from. Halving needs
+	// Exchanges take turns between out and scratch, so the step right before
+	// them must leave the vector where the first exchange starts. Halving needs
 	// no turns: it writes one half and sends the other.
 	into := func(bit int) sched.Buffer {
 		if bit < stages-1 {

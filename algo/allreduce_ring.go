@@ -6,15 +6,15 @@ import (
 )
 
 // The vector is cut in p pieces. Each goes round the ring of ranks to gather
-// all contributions, and then round once more to be handed out. With segments,
-// this is done for one segment of the vector after another, so that what the
-// ranks work on stays in their caches.
+// all contributions, and then round once more to reach all ranks. With
+// segments, this is done for one segment of the vector after another, so that
+// the ranks' working set stays in their caches.
 //
 // Cost, k segments: 2k (p − 1) α + 2n (p−1)/p β + n (p−1)/p γ.
 //
-// The terms in n are the least there is, for any p, and all messages are between
-// neighbors. Prefer it for very long vectors; the start-ups grow with p. The
-// operator must commute, because only one piece sets out from rank 0.
+// The terms in n are the least there is, for any p, and all messages are
+// between neighbors. Prefer it for very long vectors; the start-ups grow with
+// p. The operator must commute, because only one piece starts at rank 0.
 //
 // Patarasuk, Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of
 // Workstations, 2009.

@@ -16,7 +16,7 @@ import (
 // Cost: ⌈lg p⌉ α + n/2 lg p β if p is a power of two; else a little less β,
 // since fewer than half the ways have the higher bits.
 //
-// No way takes fewer steps, for any p. Prefer it for short blocks: each is sent
+// No algorithm takes fewer steps, for any p. Prefer it for short blocks: each is sent
 // lg p / 2 times on average, and copied when it is packed and unpacked.
 //
 // Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient Algorithms for All-to-All

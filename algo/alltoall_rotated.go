@@ -11,11 +11,11 @@ import (
 // in each step they go along different dimensions, and every link carries one
 // message in each direction.
 //
-// Pieces are kept by the label of their way, the XOR of where they come from and
-// where they go to. Those whose way has a bit go along its dimension; they are
+// Pieces are kept by the label of their path: the XOR of their source and their
+// destination. The pieces whose path has a bit go along its dimension; they are
 // packed in one message, and unpacked to the same positions.
 //
-// Cost, all ports: lg p α + n/2 β. The β is a lg p-th of what hypercube takes.
+// Cost, all ports: lg p α + n/2 β. The β is that of hypercube divided by lg p.
 //
 // Prefer it on a hypercube whose nodes use all their links at once.
 //
@@ -51,14 +51,14 @@ var alltoallRotated = Algorithm{
 	},
 }
 
-// packed returns where in Scratch half of a piece of all ranks is packed to go,
-// and where half of it comes.
+// packed returns where in Scratch half of a piece of all ranks is packed to be
+// sent, and where half of it is received.
 func (q cube) packed(piece int) (out, in sched.Range) {
 	out = shifted(whole(q.p/2), q.p*q.d+piece*q.p)
 	return out, shifted(out, q.p/2)
 }
 
-// goAlong sends a peer what of a piece has the bit in its way.
+// goAlong sends a peer the blocks of a piece whose path has the bit.
 func (q cube) goAlong(b *sched.Builder, piece, bit, peer int) {
 	out, in := q.packed(piece)
 	at := out.Lo
@@ -70,7 +70,7 @@ func (q cube) goAlong(b *sched.Builder, piece, bit, peer int) {
 	b.Recv(peer, sched.Scratch, in, sched.Replace)
 }
 
-// unpack puts what has come where that was which went.
+// unpack copies the received blocks to the positions of the sent ones.
 func (q cube) unpack(b *sched.Builder, piece, bit int) {
 	_, in := q.packed(piece)
 	for run := range waysWith(1<<bit, q.p) {

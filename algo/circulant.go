@@ -122,7 +122,7 @@ func (g circulant) fed(position int) int {
 type search struct {
 	g      circulant
 	goal   int    // counted once more round the circle, so that 0 has positions before it
-	before int    // what is found next lies before this
+	before int    // the next position found lies before this
 	open   uint64 // a bit for each skip that may still be found
 	found  []int  // a skip for each round, up to the one that is looked at
 }

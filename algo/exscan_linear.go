@@ -5,8 +5,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Each rank waits for the combination of all before it, which is its result,
-// and hands it to the next rank with its own to the right.
+// Each rank receives the combination of all ranks before it, which is its
+// result, and sends it to the next rank with its own vector to the right.
 //
 // Cost: (p − 1)(α + nβ) + (p − 2) nγ.
 //
@@ -42,8 +42,8 @@ var exscanLinear = Algorithm{
 	},
 }
 
-// withOwn puts a rank's own to the right of what its Out holds, and returns
-// where the sum is. Out stays as it is.
+// withOwn combines a rank's own vector to the right of its Out, and returns
+// where the sum is. Out does not change.
 func withOwn(b *sched.Builder) sched.Buffer {
 	b.Copy(sched.Out, whole(1), sched.Scratch, 0, sched.Replace)
 	b.Copy(sched.In, whole(1), sched.Scratch, 0, sched.Right)

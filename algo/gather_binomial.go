@@ -31,9 +31,9 @@ var gatherBinomial = Algorithm{
 	},
 }
 
-// gather collects what the positions of an interval stand for at its holder, in
-// kept. Place me finds its own in held, and gather returns where it has it then:
-// after it has received something, in kept.
+// gather collects the parts that the positions of an interval stand for at its
+// holder, in kept. Position me finds its own in held, and gather returns where
+// its parts are at the end: in kept, if it has received any.
 func gather(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {
 	if v.size() == 1 {
 		return held

@@ -33,7 +33,7 @@ var reduceBinomial = Algorithm{
 	},
 }
 
-// reduce combines block 0 of all positions of an interval at its holder. Place me
+// reduce combines block 0 of all positions of an interval at its holder. Position me
 // finds its own in held, collects in kept, and reduce returns where the
 // combination is if me is the holder.
 func reduce(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {

@@ -76,8 +76,8 @@ func scatterButterfly(b *sched.Builder, f fold, rank int) {
 	}
 }
 
-// halveNearestFirst leaves each keeper of a fold with what is for its group's
-// mirror image, and returns where.
+// halveNearestFirst leaves each keeper of a fold with the blocks of its group's
+// mirror image, and returns where they are.
 func halveNearestFirst(b *sched.Builder, f fold, rank int) sched.Buffer {
 	held, group := sched.In, f.group(rank)
 	if f.paired(group) {
@@ -85,7 +85,7 @@ func halveNearestFirst(b *sched.Builder, f fold, rank int) sched.Buffer {
 		b.EndStep()
 		held = sched.Scratch
 	}
-	mine := 0 // the rank still combines what is for n groups from here on
+	mine := 0 // the rank still combines the blocks of n groups from this one on
 	for bit, n := 0, f.groups/2; n > 0; bit, n = bit+1, n/2 {
 		peer, theirs := group^1<<bit, mine+n
 		if group>>bit&1 == 1 {

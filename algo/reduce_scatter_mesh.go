@@ -6,8 +6,8 @@ import (
 )
 
 // The allgather on a mesh reversed: all lines along the first dimension combine
-// what is for each row, as ring does, then all rows combine what is for each of
-// their ranks; and so on.
+// the blocks of each row, as ring does, then all rows combine the blocks of
+// each of their ranks; and so on.
 //
 // Cost: Σ (d − 1) α + n (p−1)/p (β + γ) over the sizes d.
 //

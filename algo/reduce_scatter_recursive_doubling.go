@@ -91,8 +91,8 @@ func (s location) blocks(r sched.Range) sched.Range {
 	return sched.Range{Lo: s.at + r.Lo, Hi: s.at + r.Hi}
 }
 
-// combine receives blocks from a rank, and leaves at s what is held of them
-// combined with what comes.
+// combine receives blocks from a rank, and leaves at s the combination of the
+// held blocks and the received ones.
 func (s location) combine(b *sched.Builder, held location, blocks sched.Range, from int, how sched.Combine) {
 	b.Copy(held.buffer, held.blocks(blocks), s.buffer, s.blocks(blocks).Lo, sched.Replace)
 	b.Recv(from, s.buffer, s.blocks(blocks), how)

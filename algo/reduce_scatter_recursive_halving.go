@@ -5,12 +5,12 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks exchange what the other's half of the ranks is to have, with partners
-// at distance p/2, p/4, …, 1: what a rank still combines halves with every step
-// and is always a run of blocks. It is the recursive doubling of allgather
-// reversed. For other p than powers of two, the first ranks pair up, one of
-// each two takes part with the sum of both, and the other gets its block from
-// it in the end.
+// Ranks exchange the blocks of the other's half of the ranks, with partners at
+// distance p/2, p/4, …, 1: the blocks that a rank still combines halve with
+// every step and are always a run. It is the recursive doubling of allgather
+// reversed. Where p is no power of two, the first ranks pair up, one of each
+// pair takes part with the sum of both, and the other gets its block from it at
+// the end.
 //
 // Cost, p a power of two: lg p α + n (p−1)/p (β + γ). Other p: (⌊lg p⌋ + 2) α
 // and up to 1.5 n (β + γ) more.

@@ -6,11 +6,11 @@ import (
 )
 
 // Each rank holds the combination of a run of ranks that ends with itself. It
-// hands it to the rank 1 further, then to the one 2 further, then 4, and so on,
-// and puts what comes from as far before it to the left of its own: the run
+// sends it to the rank 1 further, then to the one 2 further, then 4, and so on,
+// and combines the vector from as far before it to the left of its own: the run
 // doubles with every step, until it begins with rank 0.
 //
-// Cost: ⌈lg p⌉ (α + nβ + nγ), for any p. No way takes fewer steps.
+// Cost: ⌈lg p⌉ (α + nβ + nγ), for any p. No algorithm takes fewer steps.
 //
 // It is the scan to prefer.
 //

@@ -34,9 +34,10 @@ var scatterBinomial = Algorithm{
 	},
 }
 
-// scatter brings every place of a line what it stands for. The root has all of
-// it in held; other positions receive it there, or in Out if it is their own part
-// and no more, and copy their own part to Out. Root and me are positions.
+// scatter sends every position of a line the parts that it stands for. The root
+// has all of them in held; other positions receive theirs there, or in Out if
+// it is their own part and no more, and copy their own part to Out. Root and me
+// are positions.
 func scatter(b *sched.Builder, l line, root, me int, held sched.Buffer) {
 	rank := l.rank(me)
 	for v := (interval{0, l.n, root}); v.size() > 1; {

@@ -5,9 +5,10 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// The ranks stand in a mesh. The root's line along the first dimension gets what
-// is for each row, then all rows get what is for each of their ranks at once;
-// and so on, if there are more dimensions. Each line does as binomial does.
+// The ranks stand in a mesh. In the root's line along the first dimension, each
+// rank gets the parts of its row; then in all rows at once, each rank gets its
+// part. More dimensions follow in the same way. Each line does as binomial
+// does.
 //
 // Cost: Σ ⌈lg d⌉ α + n (p−1)/p β over the sizes d: that of binomial, if all are
 // powers of two.

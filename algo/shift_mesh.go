@@ -52,9 +52,10 @@ var shiftMesh = Algorithm{
 	},
 }
 
-// shiftAlong returns how far a shift by q goes along dimension d, on the line of
-// a rank. The later dimensions are done, so what stands there with a lower
-// number than q has in them came round an end: it goes one further.
+// shiftAlong returns how far a shift by q goes along dimension d, on the line
+// of a rank. The later dimensions are done, so the vector of a rank with a
+// lower number than q in them has passed the end of a line: it goes one
+// further.
 func (m mesh) shiftAlong(d, q, rank int) int {
 	stride := m.stride(d)
 	by := q / stride % m[d]
@@ -64,9 +65,10 @@ func (m mesh) shiftAlong(d, q, rank int) int {
 	return by
 }
 
-// shiftHops returns how many hops a shift by q takes, on the longest path. From
-// the last dimension on, it knows the longest for those that came round an end in
-// the dimension before, and for those that did not; -1 says that there are none.
+// shiftHops returns the number of hops of a shift by q on the longest path.
+// From the last dimension on, it keeps the longest of the vectors that passed
+// an end in the dimension before, and of those that did not; -1 says that there
+// are none.
 func (m mesh) shiftHops(q int) int {
 	longest := [2]int{0, -1}
 	for d := len(m) - 1; d >= 0; d-- {

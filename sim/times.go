@@ -86,8 +86,8 @@ func (t *times) delayNext(at float64, message int32) {
 // beginNext lets all ranks, with Sync, begin their next steps.
 func (t *times) beginNext() { t.begun, t.begunBy = t.next, t.nextBy }
 
-// A rankState is the current step of one rank, and the totals of what it has
-// done.
+// A rankState is the current step of one rank, and the totals of its steps so
+// far.
 type rankState struct {
 	step    int32 // its current step
 	pending int32 // messages of the step that have not arrived, at either end
