@@ -119,7 +119,7 @@ func (e *contentionFree) result(t *times) *Result {
 	}
 	out.Path = p.criticalPath()
 	if e.config.Record {
-		out.Log = p.log()
+		out.Log = p.log(out.Steps)
 		out.Links = p.linkUse(out.Log)
 	}
 	return out

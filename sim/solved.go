@@ -102,11 +102,19 @@ func (p *solved) criticalPath() (legs []Leg) {
 }
 
 // log returns every message, by step, sender, and index in its program.
-func (p *solved) log() []Message {
+func (p *solved) log(steps int) []Message {
+	next := make([]int, steps+1) // per step: where its next message goes; first, the counts
+	for i := range p.messages {
+		next[p.messages[i].timelineStep]++ // 1 + the step
+	}
+	for step := range steps {
+		next[step+1] += next[step]
+	}
 	log := make([]Message, len(p.messages))
 	for i := range log {
-		log[i], _ = p.message(int32(i))
+		m, _ := p.message(int32(i))
+		log[next[m.Step]] = m
+		next[m.Step]++
 	}
-	slices.SortStableFunc(log, func(a, b Message) int { return a.Step - b.Step })
 	return log
 }
