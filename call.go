@@ -202,7 +202,9 @@ func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedu
 }
 
 // onePartPerRank reports whether the vector is one part per rank.
-func (k callKey) onePartPerRank() bool { return (&sched.Schedule{Collective: k.collective}).Partitioned() }
+func (k callKey) onePartPerRank() bool {
+	return (&sched.Schedule{Collective: k.collective}).Partitioned()
+}
 
 // bytes returns the size by which an algorithm is chosen. It is that of the
 // vector, or of an average part where the vector is one part per rank.
