@@ -12,15 +12,15 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
+func TestRanksHoldWhatTheTextbooksSay(t *testing.T) {
 	for _, c := range []struct {
 		claim      string
 		collective sched.Collective
 		algorithm  string
 		p          int
-		want       string // a line per state; ranks apart by blanks, - for nothing
+		want       string // a line per state; ranks are separated by blanks, - is a rank without contents
 	}{
-		{"CLAIM S1: what is meant for the other subcube is handed on", sched.Scatter, "binomial", 8, `
+		{"CLAIM S1: blocks for the other subcube are passed on", sched.Scatter, "binomial", 8, `
 			(0–7) - - - - - - -
 			(0–3) - - - (4–7) - - -
 			(0,1) - (2,3) - (4,5) - (6,7) -
@@ -45,7 +45,7 @@ func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
 			0.4 1.5 2.6 3.7 - - - -
 			0.2.4.6 1.3.5.7 - - - - - -
 			R - - - - - - -`},
-		{"CLAIM T2: of an odd number the middle one sits out", sched.Reduce, "tree", 7, `
+		{"CLAIM T2: with an odd number the middle rank is idle", sched.Reduce, "tree", 7, `
 			0 1 2 3 4 5 6
 			0.4 1.5 2.6 3 - - -
 			0.2.4.6 1.3.5 - - - - -
@@ -55,7 +55,7 @@ func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
 			0.1 0.1 2.3 2.3 4.5 4.5 6.7 6.7
 			0–3 0–3 0–3 0–3 4–7 4–7 4–7 4–7
 			R R R R R R R R`},
-		{"CLAIM B3: at one more than a power of two the first rank tells all others", sched.AllReduce, "butterfly", 5, `
+		{"CLAIM B3: at one more than a power of two the first rank sends to all others", sched.AllReduce, "butterfly", 5, `
 			0 1 2 3 4
 			0.1 0.1 2.3 2.3 4
 			0–3 0–3 0–3 0–3 4
@@ -76,7 +76,7 @@ func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
 			0,1→(0,2) 0,1→(1,3) 2,3→(0,2) 2,3→(1,3)
 			0–3→(0) 0–3→(1) 0–3→(2) 0–3→(3)
 			0–3→(0) 0–3→(1) 0–3→(2) 0–3→(3)`},
-		{"at a barrier all have heard of all", sched.Barrier, "dissemination", 3, `
+		{"after a barrier every rank knows that all ranks have arrived", sched.Barrier, "dissemination", 3, `
 			0 1 2
 			0.2 0.1 1.2
 			all all all`},
@@ -85,35 +85,35 @@ func TestRanksHoldWhatTheTextsWrite(t *testing.T) {
 			0`},
 	} {
 		want := strings.ReplaceAll(strings.TrimSpace(c.want), "\t", "")
-		if got := told(t, built(t, c.collective, c.algorithm, c.p, 0)); got != want {
+		if got := statesText(t, mustSchedule(t, c.collective, c.algorithm, c.p, 0)); got != want {
 			t.Errorf("%s: ranks hold\n%s\nwant\n%s", c.claim, got, want)
 		}
 	}
 }
 
-// told writes the contents of all ranks, a line per state.
-func told(t *testing.T, s *sched.Schedule) string {
+// statesText formats the contents of all ranks, a line per state.
+func statesText(t *testing.T, s *sched.Schedule) string {
 	t.Helper()
-	states, err := histories(s)
+	states, err := replay(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for _, ranks := range states {
-		var words []string
+		var cells []string
 		for _, held := range ranks {
-			word := strings.Join(contents(s, held), "/")
+			word := strings.Join(contentLines(s, held), "/")
 			if word == "" {
 				word = "-"
 			}
-			words = append(words, word)
+			cells = append(cells, word)
 		}
-		lines = append(lines, strings.Join(words, " "))
+		lines = append(lines, strings.Join(cells, " "))
 	}
 	return strings.Join(lines, "\n")
 }
 
-func TestEveryAlgorithmStartsWithItsOwnAndEndsWithWhatItPromises(t *testing.T) {
+func TestEveryAlgorithmStartsWithItsInputAndEndsWithItsResult(t *testing.T) {
 	for _, a := range algo.Catalog() {
 		for _, p := range []int{1, 2, 3, 5, 7, 8, 12, 16} {
 			for _, root := range []int{0, p - 1} {
@@ -121,7 +121,7 @@ func TestEveryAlgorithmStartsWithItsOwnAndEndsWithWhatItPromises(t *testing.T) {
 				if err != nil {
 					continue // a restriction
 				}
-				states, err := histories(s)
+				states, err := replay(s)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -138,7 +138,7 @@ func TestEveryAlgorithmStartsWithItsOwnAndEndsWithWhatItPromises(t *testing.T) {
 					extent := s.Extent(sched.Out, rank)
 					for b := extent.Lo; b < extent.Hi; b++ {
 						want := s.Expected(rank, b)
-						if want.Lo < want.Hi && !slices.ContainsFunc(last[rank], func(h holding) bool {
+						if want.Lo < want.Hi && !slices.ContainsFunc(last[rank], func(h blockContents) bool {
 							return h.block == want.Block && len(h.from) == want.Hi-want.Lo && h.from[0] == want.Lo && slices.IsSorted(h.from)
 						}) {
 							t.Errorf("%v %s on %d: rank %d ends with %v, want %+v", s.Collective, s.Algorithm, p, rank, last[rank], want)
@@ -150,14 +150,14 @@ func TestEveryAlgorithmStartsWithItsOwnAndEndsWithWhatItPromises(t *testing.T) {
 	}
 }
 
-func TestBlocksShowEveryMessageAndAllThatRanksHold(t *testing.T) {
-	for _, c := range plays {
+func TestBlocksShowEveryMessageAndAllContents(t *testing.T) {
+	for _, c := range networkCases {
 		s := c.scene(t)
 		var b bytes.Buffer
 		if err := Blocks(&b, s); err != nil {
 			t.Fatal(err)
 		}
-		picture := read(t, b.Bytes())
+		picture := parseSVG(t, b.Bytes())
 		var got, want []string
 		for _, arrow := range picture.all("arrow") {
 			got = append(got, arrow.Title)
@@ -177,12 +177,12 @@ func TestBlocksShowEveryMessageAndAllThatRanksHold(t *testing.T) {
 }
 
 // CLAIM G5
-func TestPartsHaveAPictureEachWithTheirRanks(t *testing.T) {
+func TestEachPartHasItsOwnPictureWithItsRanks(t *testing.T) {
 	var b bytes.Buffer
 	if err := Blocks(&b, matvec(t, 4)); err != nil {
 		t.Fatal(err)
 	}
-	picture := read(t, b.Bytes())
+	picture := parseSVG(t, b.Bytes())
 	if n := len(picture.all("part")); n != 8 {
 		t.Errorf("%d parts, want 4 columns and 4 rows", n)
 	}
@@ -196,15 +196,15 @@ func TestPartsHaveAPictureEachWithTheirRanks(t *testing.T) {
 	}
 }
 
-func TestBlocksThatNobodyCouldReadAreRefusedWithWhatWouldBeRight(t *testing.T) {
+func TestUnreadableBlocksAreRefusedWithTheLimit(t *testing.T) {
 	for _, c := range []struct {
 		parts []sim.Part
 		want  string
 	}{
 		{nil, "block contents without a schedule: want one or more"},
-		{[]sim.Part{{Schedule: built(t, sched.Bcast, "binomial", 65, 0)}}, "a picture of 520 cells, of what 65 ranks hold in 7 steps: want at most 64 ranks and 4096 cells"},
-		{[]sim.Part{{Schedule: built(t, sched.AllReduce, "ring", 32, 0)}}, "a picture of 64512 cells, of what 32 ranks hold in 62 steps: want at most 64 ranks and 4096 cells"},
-		{slices.Repeat([]sim.Part{{Schedule: built(t, sched.AllReduce, "ring", 12, 0)}}, 2), "a picture of 2 parts with more than 4096 cells: want fewer ranks"},
+		{[]sim.Part{{Schedule: mustSchedule(t, sched.Bcast, "binomial", 65, 0)}}, "a picture of 520 cells, of what 65 ranks hold in 7 steps: want at most 64 ranks and 4096 cells"},
+		{[]sim.Part{{Schedule: mustSchedule(t, sched.AllReduce, "ring", 32, 0)}}, "a picture of 64512 cells, of what 32 ranks hold in 62 steps: want at most 64 ranks and 4096 cells"},
+		{slices.Repeat([]sim.Part{{Schedule: mustSchedule(t, sched.AllReduce, "ring", 12, 0)}}, 2), "a picture of 2 parts with more than 4096 cells: want fewer ranks"},
 	} {
 		var b bytes.Buffer
 		if err := Blocks(&b, Scene{Parts: c.parts}); err == nil || err.Error() != c.want || b.Len() > 0 {

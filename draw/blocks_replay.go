@@ -7,103 +7,106 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// A holding is what one block of a rank's memory is made of: block Block of the
-// In of the ranks From, combined. Where the operator commutes the ranks are
-// sorted, else they stand in operand order.
-type holding struct {
+// blockContents is the symbolic value of one block of a rank's memory: the given
+// block of the In buffers of some ranks, combined. The ranks are sorted if the
+// operator commutes, and in operand order otherwise.
+type blockContents struct {
 	block int
 	from  []int
 }
 
-func (h holding) equal(g holding) bool { return h.block == g.block && slices.Equal(h.from, g.from) }
+func (c blockContents) equal(d blockContents) bool {
+	return c.block == d.block && slices.Equal(c.from, d.from)
+}
 
-// A spot is a block of a rank's memory.
-type spot struct {
+// A location is a block of a rank's memory.
+type location struct {
 	rank   int
 	buffer sched.Buffer
 	block  int
 }
 
-// histories replays a schedule on symbols, and returns what each rank holds
-// before the first step and after each: of its memory that which it has just
-// received, will still send or combine, or has as its result. What lies in
-// several places counts once. For a barrier it is whose arrival a rank has heard of.
-func histories(s *sched.Schedule) ([][][]holding, error) {
+// replay runs a schedule on symbolic values. It returns the contents of each rank
+// before the first step and after every step: the blocks that the rank has just
+// received, will still send or combine, or has as its result. Equal blocks in
+// several locations count once. The contents of a rank at a barrier are the ranks
+// whose arrival it knows.
+func replay(s *sched.Schedule) ([][][]blockContents, error) {
 	t, err := s.Timeline()
 	if err != nil {
 		return nil, err
 	}
 	r := t.Replay()
 	if s.Collective == sched.Barrier {
-		return rumours(s, t, r)
+		return barrierKnowledge(s, t, r)
 	}
-	alive := needed(s, t)
-	states := [][][]holding{heldIn(s, r, alive[0])}
+	live := liveLocations(s, t)
+	states := [][][]blockContents{contentsOf(s, r, live[0])}
 	for step := range t.Steps() {
 		if err := r.Step(); err != nil {
 			return nil, err
 		}
 		for _, g := range t.Messages(step) {
 			for i := range g.Blocks.Len() {
-				alive[step+1][spot{g.To, g.Dst, g.At + i}] = true
+				live[step+1][location{g.To, g.Dst, g.At + i}] = true
 			}
 		}
-		states = append(states, heldIn(s, r, alive[step+1]))
+		states = append(states, contentsOf(s, r, live[step+1]))
 	}
 	return states, nil
 }
 
-// needed returns the places whose contents matter before the first step and
-// after each, going back from the results.
-func needed(s *sched.Schedule, t *sched.Timeline) []map[spot]bool {
-	live := map[spot]bool{}
+// liveLocations returns the live locations before the first step and after every
+// step, from a backward pass that starts with the results.
+func liveLocations(s *sched.Schedule, t *sched.Timeline) []map[location]bool {
+	live := map[location]bool{}
 	for rank := range s.P {
 		extent := s.Extent(sched.Out, rank)
 		for b := extent.Lo; b < extent.Hi; b++ {
 			if want := s.Expected(rank, b); want.Lo < want.Hi {
-				live[spot{rank, sched.Out, b}] = true
+				live[location{rank, sched.Out, b}] = true
 			}
 		}
 	}
-	alive := make([]map[spot]bool, t.Steps()+1)
-	alive[t.Steps()] = live
+	all := make([]map[location]bool, t.Steps()+1)
+	all[t.Steps()] = live
 	for step := t.Steps() - 1; step >= 0; step-- {
 		live = cloned(live)
 		messages := t.Messages(step)
 		for _, m := range messages {
 			for i := range m.Blocks.Len() {
 				if m.How == sched.Replace {
-					delete(live, spot{m.To, m.Dst, m.At + i})
+					delete(live, location{m.To, m.Dst, m.At + i})
 				}
 			}
 		}
 		for _, m := range messages {
 			for b := m.Blocks.Lo; b < m.Blocks.Hi; b++ {
-				live[spot{m.From, m.Src, b}] = true
+				live[location{m.From, m.Src, b}] = true
 			}
 			for i := range m.Blocks.Len() {
 				if m.How != sched.Replace && !replacedBefore(messages, m, m.At+i) {
-					live[spot{m.To, m.Dst, m.At + i}] = true
+					live[location{m.To, m.Dst, m.At + i}] = true
 				}
 			}
 		}
 		for _, c := range slices.Backward(t.Copies(step)) {
 			for i := range c.Blocks.Len() {
-				at := spot{c.Rank, c.Dst, c.At + i}
-				if live[at] {
-					live[spot{c.Rank, c.Src, c.Blocks.Lo + i}] = true
+				dst := location{c.Rank, c.Dst, c.At + i}
+				if live[dst] {
+					live[location{c.Rank, c.Src, c.Blocks.Lo + i}] = true
 				}
 				if c.How == sched.Replace {
-					delete(live, at)
+					delete(live, dst)
 				}
 			}
 		}
-		alive[step] = live
+		all[step] = live
 	}
-	return alive
+	return all
 }
 
-// replacedBefore tells whether an earlier message of the step replaces the
+// replacedBefore reports whether an earlier message of the step replaces the
 // block that m combines with.
 func replacedBefore(messages []sched.Message, m sched.Message, block int) bool {
 	for _, other := range messages {
@@ -118,48 +121,49 @@ func replacedBefore(messages []sched.Message, m sched.Message, block int) bool {
 	return false
 }
 
-func cloned(set map[spot]bool) map[spot]bool {
-	all := make(map[spot]bool, len(set))
+func cloned(set map[location]bool) map[location]bool {
+	all := make(map[location]bool, len(set))
 	for at := range set {
 		all[at] = true
 	}
 	return all
 }
 
-// heldIn returns what each rank holds in those places, by block and then by
-// contributions.
-func heldIn(s *sched.Schedule, r *sched.Replay, places map[spot]bool) [][]holding {
-	all := make([][]holding, s.P)
-	for at := range places {
-		if v := r.Value(at.rank, at.buffer, at.block); v.Defined() {
-			all[at.rank] = append(all[at.rank], holding{v.Block(), v.Ranks()})
+// contentsOf returns the contents of the locations by rank, each sorted by block
+// and then by contributors.
+func contentsOf(s *sched.Schedule, r *sched.Replay, locations map[location]bool) [][]blockContents {
+	all := make([][]blockContents, s.P)
+	for loc := range locations {
+		if v := r.Value(loc.rank, loc.buffer, loc.block); v.Defined() {
+			all[loc.rank] = append(all[loc.rank], blockContents{v.Block(), v.Ranks()})
 		}
 	}
-	for rank, list := range all {
-		slices.SortFunc(list, func(a, b holding) int {
+	for rank, contents := range all {
+		slices.SortFunc(contents, func(a, b blockContents) int {
 			return cmp.Or(cmp.Compare(a.block, b.block), slices.Compare(a.from, b.from))
 		})
-		all[rank] = slices.CompactFunc(list, holding.equal)
+		all[rank] = slices.CompactFunc(contents, blockContents.equal)
 	}
 	return all
 }
 
-// rumours returns of whose arrival at the barrier each rank has heard.
-func rumours(s *sched.Schedule, t *sched.Timeline, r *sched.Replay) ([][][]holding, error) {
-	state := func() [][]holding {
-		all := make([][]holding, s.P)
+// barrierKnowledge returns the ranks whose arrival at the barrier each rank knows,
+// before the first step and after every step.
+func barrierKnowledge(s *sched.Schedule, t *sched.Timeline, r *sched.Replay) ([][][]blockContents, error) {
+	state := func() [][]blockContents {
+		all := make([][]blockContents, s.P)
 		for rank := range all {
-			h := holding{}
+			c := blockContents{}
 			for other := range s.P {
 				if r.Knows(rank, other) {
-					h.from = append(h.from, other)
+					c.from = append(c.from, other)
 				}
 			}
-			all[rank] = []holding{h}
+			all[rank] = []blockContents{c}
 		}
 		return all
 	}
-	states := [][][]holding{state()}
+	states := [][][]blockContents{state()}
 	for range t.Steps() {
 		if err := r.Step(); err != nil {
 			return nil, err

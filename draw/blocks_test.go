@@ -8,7 +8,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-func built(t testing.TB, c sched.Collective, algorithm string, p, root int) *sched.Schedule {
+func mustSchedule(t testing.TB, c sched.Collective, algorithm string, p, root int) *sched.Schedule {
 	t.Helper()
 	s, err := algo.New(c, algorithm, p, root, 0)
 	if err != nil {
@@ -17,7 +17,7 @@ func built(t testing.TB, c sched.Collective, algorithm string, p, root int) *sch
 	return s
 }
 
-func TestBlocksLookAsTheyDid(t *testing.T) {
+func TestBlocksMatchTheGoldenFiles(t *testing.T) {
 	show := func(t *testing.T, name string, s Scene) {
 		var b bytes.Buffer
 		if err := Blocks(&b, s); err != nil {
@@ -26,7 +26,7 @@ func TestBlocksLookAsTheyDid(t *testing.T) {
 		wellFormed(t, b.String())
 		golden(t, "blocks/"+name+".svg", b.Bytes())
 	}
-	for _, c := range []play{
+	for _, c := range []networkCase{
 		{"scatter-8", sched.Scatter, "binomial", 8, 0, "full", nil, NetworkOptions{}, false},
 		{"gather-8", sched.Gather, "binomial", 8, 0, "full", nil, NetworkOptions{}, false},
 		{"tree-7", sched.Reduce, "tree", 7, 0, "full", nil, NetworkOptions{}, false},

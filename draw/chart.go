@@ -8,53 +8,55 @@ import (
 	"strings"
 )
 
-// Curves is what a chart shows: costs against one quantity, both on log axes.
-type Curves struct {
-	Title string
-	Note  string // what holds for all of it: the model, the network
-	X, Y  string // the axes, with their units
-	Lines []Curve
-	Meets []Meeting
+// ChartData is the content of a chart: costs against one quantity, both on log
+// axes.
+type ChartData struct {
+	Title      string
+	Note       string // the model, the network and other conditions of all series
+	X, Y       string // labels of the axes, with units
+	Series     []Series
+	Crossovers []Crossover
 }
 
-// A Curve is what one algorithm costs.
-type Curve struct {
+// A Series is the cost of one algorithm.
+type Series struct {
 	Name      string
 	Formula   []Point // a line
 	Simulated []Point // marks
 }
 
-// A Point is a quantity and a cost. Both are above 0, as a log axis has it.
+// A Point is a quantity and a cost, both above 0.
 type Point struct{ X, Y float64 }
 
-// A Meeting is where the cheapest algorithm changes.
-type Meeting struct {
-	At    Point
-	Label string // such as "m* = 24"
-	Words string // which is the cheapest on either side
+// A Crossover is a point at which the cheapest algorithm changes.
+type Crossover struct {
+	At          Point
+	Label       string // such as "m* = 24"
+	Description string // names the cheapest algorithm on either side
 }
 
-// Chart draws curves. Their names stand at their ends, and where the cheapest
-// changes a dotted line leads down to the quantity.
+// Chart draws every series as a line and marks, with its name at the end of the
+// line. A dotted line leads from each crossover down to its quantity.
 //
-// An error says what cannot be on the axes, or is the writer's.
-func Chart(w io.Writer, c Curves) error {
+// Chart returns an error if there are no points or more than 6 series, if a
+// quantity or a cost is not a finite number above 0, or if w fails.
+func Chart(w io.Writer, c ChartData) error {
 	if err := c.validate(); err != nil {
 		return err
 	}
 	width, height := 640.0, 440.0
-	names := 0.0
-	for _, line := range c.Lines {
-		names = max(names, textWidth(line.Name, 13))
+	labelWidth := 0.0
+	for _, s := range c.Series {
+		labelWidth = max(labelWidth, textWidth(s.Name, 13))
 	}
-	s := newSVG("chart", c.Title, c.describe(), max(width+names+104, titleWidth(c.Title)), height+104)
+	s := newSVG("chart", c.Title, c.describe(), max(width+labelWidth+104, titleWidth(c.Title)), height+104)
 	s.text(24, 34, c.Title, "style", "font-size:19px;font-weight:600")
-	s.text(24, 57, c.Note, "style", "font-size:13px;fill:"+faint)
-	legend(s, 24, 78, c)
+	s.text(24, 57, c.Note, "style", "font-size:13px;fill:"+muted)
+	drawChartLegend(s, 24, 78, c)
 	middle := 92 + height*0.46
 	s.text(34, middle, c.Y, "text-anchor", "middle", "transform", "rotate(-90 34 "+number(middle)+")")
 	s.start("g", "transform", "translate(46 92)")
-	plotted, err := plotCurves(c, width, height, names+44)
+	plotted, err := plotSeries(c, width, height, labelWidth+44)
 	if err != nil {
 		return err
 	}
@@ -63,15 +65,15 @@ func Chart(w io.Writer, c Curves) error {
 	return s.writeTo(w)
 }
 
-func (c Curves) validate() error {
-	if len(c.Lines) > mostCurves {
-		return fmt.Errorf("a chart of %d curves: want at most %d, or nobody can tell them apart", len(c.Lines), mostCurves)
+func (c ChartData) validate() error {
+	if len(c.Series) > maxSeries {
+		return fmt.Errorf("a chart of %d series: want at most %d, to tell them apart", len(c.Series), maxSeries)
 	}
 	points := 0
-	for _, line := range c.Lines {
-		for _, p := range slices.Concat(line.Formula, line.Simulated) {
+	for _, s := range c.Series {
+		for _, p := range slices.Concat(s.Formula, s.Simulated) {
 			if !(p.X > 0 && p.Y > 0) || math.IsInf(p.X, 0) || math.IsInf(p.Y, 0) {
-				return fmt.Errorf("%s costs %v at %v: a chart with log axes wants both above 0", line.Name, p.Y, p.X)
+				return fmt.Errorf("%s costs %v at %v: a chart with log axes wants both above 0", s.Name, p.Y, p.X)
 			}
 			points++
 		}
@@ -82,48 +84,48 @@ func (c Curves) validate() error {
 	return nil
 }
 
-// legend says what lines and marks are.
-func legend(s *svg, x, y float64, c Curves) {
+// drawChartLegend explains lines and marks.
+func drawChartLegend(s *svg, x, y float64, c ChartData) {
 	formula, simulated := false, false
-	for _, line := range c.Lines {
-		formula = formula || len(line.Formula) > 0
-		simulated = simulated || len(line.Simulated) > 0
+	for _, series := range c.Series {
+		formula = formula || len(series.Formula) > 0
+		simulated = simulated || len(series.Simulated) > 0
 	}
 	if formula {
-		s.empty("line", "x1", x, "y1", y-4, "x2", x+28, "y2", y-4, "stroke", ink, "stroke-width", 2)
+		s.empty("line", "x1", x, "y1", y-4, "x2", x+28, "y2", y-4, "stroke", foreground, "stroke-width", 2)
 		s.text(x+35, y, "formula", "style", "font-size:13px")
 		x += 35 + textWidth("formula", 13) + 18
 	}
 	if simulated {
-		for i := range min(len(c.Lines), 3) {
+		for i := range min(len(c.Series), 3) {
 			s.start("g", "transform", fmt.Sprintf("translate(%s %s)", number(x+5+14*float64(i)), number(y-4)))
-			s.empty("path", "d", glyph(i).path(), "fill", ink)
+			s.empty("path", "d", glyph(i).path(), "fill", foreground)
 			s.end()
 		}
-		x += 14 * float64(min(len(c.Lines), 3))
+		x += 14 * float64(min(len(c.Series), 3))
 		s.text(x+5, y, "simulated", "style", "font-size:13px")
 		x += textWidth("simulated", 13) + 23
 	}
-	if len(c.Meets) > 0 {
-		s.empty("circle", "cx", x+5, "cy", y-4, "r", 5, "fill", paper, "stroke", ink, "stroke-width", 2)
+	if len(c.Crossovers) > 0 {
+		s.empty("circle", "cx", x+5, "cy", y-4, "r", 5, "fill", background, "stroke", foreground, "stroke-width", 2)
 		s.text(x+16, y, "from here on another is the cheapest", "style", "font-size:13px")
 	}
 }
 
-// describe puts the chart in words.
-func (c Curves) describe() string {
+// describe returns the text alternative of the chart.
+func (c ChartData) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A chart of the %s, upwards, against %s, to the right, both on log scales. %s.", c.Y, c.X, strings.TrimSuffix(c.Note, "."))
-	for _, line := range c.Lines {
-		fmt.Fprintf(&b, " %s:", line.Name)
+	for _, s := range c.Series {
+		fmt.Fprintf(&b, " %s:", s.Name)
 		for i, kind := range []struct {
 			name   string
 			points []Point
-		}{{"by the formula", line.Formula}, {"simulated", line.Simulated}} {
+		}{{"by the formula", s.Formula}, {"simulated", s.Simulated}} {
 			if len(kind.points) == 0 {
 				continue
 			}
-			if i > 0 && len(line.Formula) > 0 {
+			if i > 0 && len(s.Formula) > 0 {
 				b.WriteString(";")
 			}
 			first, last := kind.points[0], kind.points[len(kind.points)-1]
@@ -131,8 +133,8 @@ func (c Curves) describe() string {
 		}
 		b.WriteString(".")
 	}
-	for _, m := range c.Meets {
-		fmt.Fprintf(&b, " %s: %s.", m.Label, m.Words)
+	for _, m := range c.Crossovers {
+		fmt.Fprintf(&b, " %s: %s.", m.Label, m.Description)
 	}
 	return b.String()
 }

@@ -19,43 +19,43 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// plotCurves returns the chart itself as SVG elements: so high, and so wide
-// without the names at the right.
-func plotCurves(c Curves, width, height, names float64) (string, error) {
+// plotSeries returns the plot as SVG elements. The names of the series need
+// labelWidth in addition to the width.
+func plotSeries(c ChartData, width, height, labelWidth float64) (string, error) {
 	p := plot.New()
 	p.BackgroundColor = nil
-	dressAxis(&p.X, c.X)
-	dressAxis(&p.Y, "") // its label stands where it belongs on a log scale
+	styleAxis(&p.X, c.X)
+	styleAxis(&p.Y, "") // Chart draws this label
 	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = shade(pale), shade(pale)
+	grid.Horizontal.Color, grid.Vertical.Color = parseColor(subtle), parseColor(subtle)
 	p.Add(grid)
-	for i, line := range c.Lines {
-		if err := addCurve(p, i, line); err != nil {
+	for i, s := range c.Series {
+		if err := addSeries(p, i, s); err != nil {
 			return "", err
 		}
 	}
 	fitAxes(p)
-	p.Add(meetings(c.Meets), endNames(c.Lines))
-	canvas := &measuring{Canvas: vgsvg.New(vg.Length(width+names), vg.Length(height))}
-	p.Draw(vgdraw.Crop(vgdraw.New(canvas), 0, vg.Length(-names), 0, 0))
+	p.Add(crossoverMarks(c.Crossovers), seriesLabels(c.Series))
+	canvas := &measuringCanvas{Canvas: vgsvg.New(vg.Length(width+labelWidth), vg.Length(height))}
+	p.Draw(vgdraw.Crop(vgdraw.New(canvas), 0, vg.Length(-labelWidth), 0, 0))
 	return canvas.elements()
 }
 
-// A measuring canvas knows how wide all words are that are written on it.
-type measuring struct {
+// A measuringCanvas records the width of each text drawn on it.
+type measuringCanvas struct {
 	*vgsvg.Canvas
 	widths []vg.Length
 }
 
-func (c *measuring) FillString(face font.Face, at vg.Point, words string) {
-	c.widths = append(c.widths, face.Width(words))
-	c.Canvas.FillString(face, at, words)
+func (c *measuringCanvas) FillString(face font.Face, at vg.Point, label string) {
+	c.widths = append(c.widths, face.Width(label))
+	c.Canvas.FillString(face, at, label)
 }
 
-// elements returns what a canvas holds, without the document around it. The
-// family of the letters is the figure's, not that which measured them; so words
-// are told to be as wide as they were measured.
-func (c *measuring) elements() (string, error) {
+// elements returns the elements of the canvas without the enclosing document. A
+// viewer renders the text in the figure's font, not in the font that gonum
+// measured: textLength makes it as wide as measured.
+func (c *measuringCanvas) elements() (string, error) {
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", err
@@ -73,27 +73,27 @@ func (c *measuring) elements() (string, error) {
 	return strings.Join(parts, ""), nil
 }
 
-func dressAxis(a *plot.Axis, label string) {
+func styleAxis(a *plot.Axis, label string) {
 	a.Scale = plot.LogScale{}
 	a.Padding = 0
-	a.LineStyle = vgdraw.LineStyle{Color: shade(faint), Width: 1}
+	a.LineStyle = vgdraw.LineStyle{Color: parseColor(muted), Width: 1}
 	a.Label.Text, a.Label.Padding = label, 8
-	a.Label.TextStyle = letters(14, ink, a.Label.TextStyle)
-	a.Tick.Label = letters(13, ink, a.Tick.Label)
+	a.Label.TextStyle = textStyle(14, foreground, a.Label.TextStyle)
+	a.Tick.Label = textStyle(13, foreground, a.Tick.Label)
 	a.Tick.LineStyle = a.LineStyle
 	a.Tick.Length = 5
 }
 
-// letters returns a style like another, in the figures' size and colour.
-func letters(size vg.Length, colour string, like text.Style) text.Style {
-	like.Font.Typeface, like.Font.Variant, like.Font.Size = "Liberation", "Sans", size
-	like.Color = shade(colour)
-	like.Handler = plot.DefaultTextHandler
-	return like
+// textStyle returns the base style with another size and color.
+func textStyle(size vg.Length, color string, base text.Style) text.Style {
+	base.Font.Typeface, base.Font.Variant, base.Font.Size = "Liberation", "Sans", size
+	base.Color = parseColor(color)
+	base.Handler = plot.DefaultTextHandler
+	return base
 }
 
-// fitAxes leaves room between the curves and the axis below, where the labels
-// of meetings stand, and sets round ticks.
+// fitAxes leaves room for the labels of crossovers between the lines and the
+// horizontal axis, and sets round ticks.
 func fitAxes(p *plot.Plot) {
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		if a.Min == a.Max {
@@ -106,8 +106,8 @@ func fitAxes(p *plot.Plot) {
 	p.Y.Tick.Marker = plot.ConstantTicks(decadeTicks(p.Y.Min, p.Y.Max))
 }
 
-// powerTicks are at powers of two, or every second one, and so on, where they
-// would be too many.
+// powerTicks returns ticks at powers of two: at every k-th power, with the least
+// k that gives at most 13 ticks.
 func powerTicks(low, high float64) (ticks []plot.Tick) {
 	first, last := math.Ceil(math.Log2(low)-1e-9), math.Floor(math.Log2(high)+1e-9)
 	every := math.Ceil((last - first + 1) / 13)
@@ -117,7 +117,8 @@ func powerTicks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// decadeTicks are at powers of ten, and at 2 and 5 between where there are few.
+// decadeTicks returns ticks at powers of ten, and for spans below 5000 also at 2
+// and 5 times these.
 func decadeTicks(low, high float64) (ticks []plot.Tick) {
 	factors := []float64{1}
 	if high/low < 5000 {
@@ -133,27 +134,27 @@ func decadeTicks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// dashes tell lines apart where colours do not.
-var dashes = [...][]vg.Length{nil, {10, 4}, {3, 3}, {12, 3, 3, 3}, {6, 2, 2, 2, 2, 2}, {1.5, 2.5}}
+// dashPatterns distinguish lines without colors.
+var dashPatterns = [...][]vg.Length{nil, {10, 4}, {3, 3}, {12, 3, 3, 3}, {6, 2, 2, 2, 2, 2}, {1.5, 2.5}}
 
-// mostCurves is how many can be told apart.
-const mostCurves = len(dashes)
+// maxSeries is how many series can be distinguished.
+const maxSeries = len(dashPatterns)
 
-func addCurve(p *plot.Plot, i int, c Curve) error {
-	if len(c.Formula) > 0 {
-		line, err := plotter.NewLine(xys(c.Formula))
+func addSeries(p *plot.Plot, i int, s Series) error {
+	if len(s.Formula) > 0 {
+		line, err := plotter.NewLine(xys(s.Formula))
 		if err != nil {
 			return err
 		}
-		line.LineStyle = vgdraw.LineStyle{Color: shade(hue(i)), Width: 2, Dashes: dashes[i]}
+		line.LineStyle = vgdraw.LineStyle{Color: parseColor(stepColor(i)), Width: 2, Dashes: dashPatterns[i]}
 		p.Add(line)
 	}
-	if len(c.Simulated) > 0 {
-		points, err := plotter.NewScatter(xys(c.Simulated))
+	if len(s.Simulated) > 0 {
+		points, err := plotter.NewScatter(xys(s.Simulated))
 		if err != nil {
 			return err
 		}
-		points.GlyphStyle = vgdraw.GlyphStyle{Color: shade(hue(i)), Radius: 5, Shape: glyph(i)}
+		points.GlyphStyle = vgdraw.GlyphStyle{Color: parseColor(stepColor(i)), Radius: 5, Shape: glyph(i)}
 		p.Add(points)
 	}
 	return nil
@@ -167,17 +168,17 @@ func xys(points []Point) plotter.XYs {
 	return all
 }
 
-// A glyph is the shape of a curve's simulated points.
+// A glyph is the shape of a series' simulated points.
 type glyph int
 
-// glyphShapes are regular polygons: their corners, by how much the first is
-// turned, and their radius.
-var glyphShapes = [mostCurves]struct {
+// glyphShapes are regular polygons: the number of corners, the direction of the
+// first corner in half turns, and the radius in pixels.
+var glyphShapes = [maxSeries]struct {
 	corners      int
 	turn, radius float64
 }{{24, 0, 4.4}, {4, 0.25, 5.6}, {3, 0.5, 6}, {4, 0, 5.8}, {3, -0.5, 6}, {5, 0.5, 5.6}}
 
-// corners are those of a glyph about the origin, y upwards.
+// corners returns the corners of a glyph around the origin, y upwards.
 func (m glyph) corners() []Point {
 	shape := glyphShapes[m]
 	all := make([]Point, shape.corners)
@@ -188,7 +189,7 @@ func (m glyph) corners() []Point {
 	return all
 }
 
-// DrawGlyph draws the glyph with an edge that parts it from its line.
+// DrawGlyph draws the glyph with an outline that separates it from its line.
 func (m glyph) DrawGlyph(c *vgdraw.Canvas, style vgdraw.GlyphStyle, at vg.Point) {
 	var path vg.Path
 	for i, corner := range m.corners() {
@@ -202,11 +203,11 @@ func (m glyph) DrawGlyph(c *vgdraw.Canvas, style vgdraw.GlyphStyle, at vg.Point)
 	path.Close()
 	c.SetColor(style.Color)
 	c.Fill(path)
-	c.SetLineStyle(vgdraw.LineStyle{Color: shade(paper), Width: 1})
+	c.SetLineStyle(vgdraw.LineStyle{Color: parseColor(background), Width: 1})
 	c.Stroke(path)
 }
 
-// path is the glyph for SVG, about the origin.
+// path returns the d attribute of a glyph around the origin.
 func (m glyph) path() string {
 	var b strings.Builder
 	for i, corner := range m.corners() {
@@ -216,95 +217,96 @@ func (m glyph) path() string {
 	return b.String() + "Z"
 }
 
-// meetings draws where the cheapest algorithm changes.
-type meetings []Meeting
+// crossoverMarks is a plotter of crossovers.
+type crossoverMarks []Crossover
 
-// Plot leads a dotted line from each down to its label, on whichever side there
-// is room. No curve is there, since this is where the cheapest are.
-func (ms meetings) Plot(c vgdraw.Canvas, p *plot.Plot) {
+// Plot draws a dotted line from each crossover down to its label, on the side
+// that has room. No series is below: a crossover is on the cheapest ones.
+func (ms crossoverMarks) Plot(c vgdraw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	words := letters(13, ink, text.Style{YAlign: text.YBottom})
-	free := c.Min.X // to the left all is taken
+	style := textStyle(13, foreground, text.Style{YAlign: text.YBottom})
+	free := c.Min.X // labels occupy everything to the left
 	for i, m := range ms {
 		at := vg.Point{X: x(m.At.X), Y: y(m.At.Y)}
-		c.StrokeLine2(vgdraw.LineStyle{Color: shade(ink), Width: 1.2, Dashes: []vg.Length{2, 3}}, at.X, c.Min.Y, at.X, at.Y)
+		c.StrokeLine2(vgdraw.LineStyle{Color: parseColor(foreground), Width: 1.2, Dashes: []vg.Length{2, 3}}, at.X, c.Min.Y, at.X, at.Y)
 		disc := vg.Path{}
 		disc.Move(vg.Point{X: at.X + 5, Y: at.Y})
 		disc.Arc(at, 5, 0, 2*math.Pi)
 		disc.Close()
-		c.SetColor(shade(paper))
+		c.SetColor(parseColor(background))
 		c.Fill(disc)
-		c.SetLineStyle(vgdraw.LineStyle{Color: shade(ink), Width: 2})
+		c.SetLineStyle(vgdraw.LineStyle{Color: parseColor(foreground), Width: 2})
 		c.Stroke(disc)
 		next := c.Max.X
 		if i+1 < len(ms) {
 			next = x(ms[i+1].At.X)
 		}
-		wide := words.Width(m.Label) + 12
-		switch foot := c.Min.Y + 5; {
-		case at.X+wide <= next:
-			c.FillText(words, vg.Point{X: at.X + 6, Y: foot}, m.Label)
-			free = at.X + wide
-		case free <= at.X-wide:
-			c.FillText(words, vg.Point{X: at.X - wide + 6, Y: foot}, m.Label)
+		width := style.Width(m.Label) + 12
+		switch y0 := c.Min.Y + 5; {
+		case at.X+width <= next:
+			c.FillText(style, vg.Point{X: at.X + 6, Y: y0}, m.Label)
+			free = at.X + width
+		case free <= at.X-width:
+			c.FillText(style, vg.Point{X: at.X - width + 6, Y: y0}, m.Label)
 			free = at.X
-		default: // what meets so often has no room for it
+		default: // no room for the label
 			free = at.X
 		}
 	}
 }
 
-// endNames writes the names of curves behind their ends.
-type endNames []Curve
+// seriesLabels is a plotter of the names of series, to the right of the plot.
+type seriesLabels []Series
 
-// A name stands as high as its curve ends, or nearby.
-type name struct {
-	curve int
-	from  vg.Point
-	to    vg.Length
+// A seriesLabel is the name of a series, at the height of its last point or close
+// to it.
+type seriesLabel struct {
+	series int
+	end    vg.Point
+	y      vg.Length
 }
 
-// Plot moves names apart that would overlap, and leads a thin line to each.
-func (cs endNames) Plot(c vgdraw.Canvas, p *plot.Plot) {
+// Plot separates names that would overlap, and draws a thin line to each.
+func (cs seriesLabels) Plot(c vgdraw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	var names []name
-	for i, curve := range cs {
-		points := curve.Formula
+	var labels []seriesLabel
+	for i, s := range cs {
+		points := s.Formula
 		if len(points) == 0 {
-			points = curve.Simulated
+			points = s.Simulated
 		}
 		if len(points) > 0 {
 			end := points[len(points)-1]
 			at := vg.Point{X: x(end.X), Y: y(end.Y)}
-			names = append(names, name{curve: i, from: at, to: at.Y})
+			labels = append(labels, seriesLabel{series: i, end: at, y: at.Y})
 		}
 	}
-	moveApart(names)
-	for _, n := range names {
-		colour := hue(n.curve)
-		c.StrokeLines(vgdraw.LineStyle{Color: shade(colour), Width: 1},
-			[]vg.Point{{X: n.from.X + 3, Y: n.from.Y}, {X: c.Max.X + 14, Y: n.to}, {X: c.Max.X + 20, Y: n.to}})
-		c.FillText(letters(13, colour, text.Style{YAlign: text.YCenter}), vg.Point{X: c.Max.X + 24, Y: n.to + 2}, cs[n.curve].Name)
+	separateLabels(labels)
+	for _, n := range labels {
+		color := stepColor(n.series)
+		c.StrokeLines(vgdraw.LineStyle{Color: parseColor(color), Width: 1},
+			[]vg.Point{{X: n.end.X + 3, Y: n.end.Y}, {X: c.Max.X + 14, Y: n.y}, {X: c.Max.X + 20, Y: n.y}})
+		c.FillText(textStyle(13, color, text.Style{YAlign: text.YCenter}), vg.Point{X: c.Max.X + 24, Y: n.y + 2}, cs[n.series].Name)
 	}
 }
 
-// moveApart gives each name the height of a line. Those that are too close part
-// from each other by as much, as often as need be.
-func moveApart(names []name) {
+// separateLabels sorts labels by height, and moves overlapping neighbors apart by
+// equal amounts, in at most 100 passes.
+func separateLabels(labels []seriesLabel) {
 	const line = 18
-	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(a.to, b.to) })
+	slices.SortStableFunc(labels, func(a, b seriesLabel) int { return cmp.Compare(a.y, b.y) })
 	for range 100 {
-		for i := 1; i < len(names); i++ {
-			if lack := line - (names[i].to - names[i-1].to); lack > 0 {
-				names[i-1].to -= lack / 2
-				names[i].to += lack / 2
+		for i := 1; i < len(labels); i++ {
+			if overlap := line - (labels[i].y - labels[i-1].y); overlap > 0 {
+				labels[i-1].y -= overlap / 2
+				labels[i].y += overlap / 2
 			}
 		}
 	}
 }
 
-// shade reads one of our colours.
-func shade(hex string) color.Color {
-	v, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 32) // it is one of ours
+// parseColor parses a color of the form #rrggbb.
+func parseColor(hex string) color.Color {
+	v, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 32) // all colors are constants of this package
 	return color.NRGBA{R: uint8(v >> 16), G: uint8(v >> 8), B: uint8(v), A: 0xff}
 }

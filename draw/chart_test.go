@@ -7,28 +7,28 @@ import (
 	"testing"
 )
 
-func someCurves() Curves {
-	c := Curves{Title: "bcast among 8 ranks", Note: "ts 10, tw 1", X: "m, in words", Y: "time, in the unit of ts",
-		Meets: []Meeting{{At: Point{24, 102}, Label: "m* = 24", Words: "binomial is the cheapest before, scatter-allgather after"}},
-		Lines: []Curve{{Name: "binomial"}, {Name: "scatter-allgather"}}}
+func someCurves() ChartData {
+	c := ChartData{Title: "bcast among 8 ranks", Note: "ts 10, tw 1", X: "m, in words", Y: "time, in the unit of ts",
+		Crossovers: []Crossover{{At: Point{24, 102}, Label: "m* = 24", Description: "binomial is the cheapest before, scatter-allgather after"}},
+		Series:     []Series{{Name: "binomial"}, {Name: "scatter-allgather"}}}
 	for m := 1.0; m <= 256; m *= 2 {
-		c.Lines[0].Formula = append(c.Lines[0].Formula, Point{m, 30 + 3*m})
-		c.Lines[1].Formula = append(c.Lines[1].Formula, Point{m, 60 + 1.75*m})
+		c.Series[0].Formula = append(c.Series[0].Formula, Point{m, 30 + 3*m})
+		c.Series[1].Formula = append(c.Series[1].Formula, Point{m, 60 + 1.75*m})
 		if m >= 8 {
-			c.Lines[1].Simulated = append(c.Lines[1].Simulated, Point{m, 60 + 1.75*m})
+			c.Series[1].Simulated = append(c.Series[1].Simulated, Point{m, 60 + 1.75*m})
 		}
 	}
 	return c
 }
 
-func TestAChartLooksAsItDid(t *testing.T) {
+func TestAChartMatchesTheGoldenFile(t *testing.T) {
 	var b, again bytes.Buffer
 	if err := Chart(&b, someCurves()); err != nil {
 		t.Fatal(err)
 	}
 	wellFormed(t, b.String())
 	if err := Chart(&again, someCurves()); err != nil || again.String() != b.String() {
-		t.Errorf("the second time it is another chart (%v)", err)
+		t.Errorf("the second chart differs from the first (%v)", err)
 	}
 	golden(t, "chart.svg", b.Bytes())
 }
@@ -44,24 +44,24 @@ func TestAChartSaysInWordsWhatItShows(t *testing.T) {
 		"m* = 24: binomial is the cheapest before, scatter-allgather after.",
 	} {
 		if !strings.Contains(b.String(), want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("the description does not contain %q", want)
 		}
 	}
 	if strings.Contains(b.String(), "Liberation") {
-		t.Error("its letters are not those of the other figures")
+		t.Error("its font differs from the other figures")
 	}
 }
 
 func TestAChartRefusesWhatLogAxesCannotShow(t *testing.T) {
-	for name, lines := range map[string][]Curve{
+	for name, lines := range map[string][]Series{
 		"without points":  {{Name: "linear"}},
 		"both above 0":    {{Name: "linear", Formula: []Point{{1, 0}}}},
 		"costs NaN":       {{Name: "linear", Simulated: []Point{{1, math.NaN()}}}},
 		"costs +Inf":      {{Name: "linear", Simulated: []Point{{1, math.Inf(1)}}}},
-		"want at most 6,": make([]Curve, 7),
+		"want at most 6,": make([]Series, 7),
 	} {
 		var b bytes.Buffer
-		if err := Chart(&b, Curves{Lines: lines}); err == nil || !strings.Contains(err.Error(), name) || b.Len() > 0 {
+		if err := Chart(&b, ChartData{Series: lines}); err == nil || !strings.Contains(err.Error(), name) || b.Len() > 0 {
 			t.Errorf("%d bytes and error %v: want one with %q", b.Len(), err, name)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAChartRefusesWhatLogAxesCannotShow(t *testing.T) {
 
 func TestAChartOfOnePointHasAxes(t *testing.T) {
 	var b bytes.Buffer
-	if err := Chart(&b, Curves{Lines: []Curve{{Name: "linear", Formula: []Point{{2, 18}}}}}); err != nil {
+	if err := Chart(&b, ChartData{Series: []Series{{Name: "linear", Formula: []Point{{2, 18}}}}}); err != nil {
 		t.Fatal(err)
 	}
 	wellFormed(t, b.String())

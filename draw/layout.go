@@ -7,33 +7,34 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A plan says where a network is drawn.
-type plan struct {
+// A layout is the drawing of a network without its messages. Lengths are in
+// pixels.
+type layout struct {
 	processors    int
-	at            []point // the centre of each vertex: processors, then switches
-	width, height float64 // of all vertices and wires, with a margin
+	at            []point // the center of each vertex: processors, then switches
+	width, height float64 // of all vertices and edges, with a margin
 	radius        float64 // of a processor's circle
-	bits          int     // how many bits the processors' numbers have, where it is these that make the picture; else 0
-	wires         []wire  // by their lower directed link
-	manner        manner
-	pitch         float64 // from processor to processor, where they stand in a row
+	bits          int     // of the binary numbers of a hypercube's processors; else 0
+	edges         []edge  // by their lower directed link
+	arrowStyle    arrowStyle
+	pitch         float64 // between processors in a row
 }
 
-// A wire is a full-duplex link.
-type wire struct {
-	a, b        int   // vertices
-	there, back int   // the directed links from a to b and from b to a
-	curve       curve // from the centre of a to that of b
-	bent        bool  // is not straight
+// An edge is a full-duplex link.
+type edge struct {
+	a, b              int    // vertices
+	forward, backward int    // the directed links from a to b and from b to a
+	curve             bezier // from the center of a to the center of b
+	bent              bool   // not straight
 }
 
-// A manner is how arrows run from processor to processor.
-type manner uint8
+// An arrowStyle is the shape of arrows between processors.
+type arrowStyle uint8
 
 const (
-	beside   manner = iota // near the straight way, around what is in it
-	overhead               // in arcs over a row of processors, and back in arcs under it
-	beneath                // in arcs under the row, both ways
+	arrowsBeside arrowStyle = iota // close to a straight line, around other nodes
+	arcsAbove                      // to the right above a row of processors, to the left below it
+	arcsBelow                      // both directions below the row
 )
 
 const (
@@ -45,16 +46,16 @@ const (
 	levelHeight = 84.0
 )
 
-// The largest pictures that can be read.
+// Limits above which a picture is illegible.
 const (
 	maxNodes  = 64
-	maxCube   = 5   // dimensions
-	maxArrows = 400 // of a network at one time
-	maxInAll  = 2000
+	maxCube   = 5    // dimensions
+	maxArrows = 400  // in a panel
+	maxTotal  = 2000 // arrows, or nodes, in all panels
 )
 
-// legible refuses a network that no one could read.
-func legible(t topo.Topology) error {
+// checkReadable returns an error if a network is too large to be read.
+func checkReadable(t topo.Topology) error {
 	p := t.Processors()
 	if _, ok := t.(*topo.Hypercube); ok && p > 1<<maxCube {
 		return fmt.Errorf("a picture of a hypercube of %d processors: want at most %d", p, 1<<maxCube)
@@ -68,13 +69,13 @@ func legible(t topo.Topology) error {
 	return nil
 }
 
-// layout draws up the plan of a network that is legible.
-func layout(t topo.Topology) plan {
-	l := plan{processors: t.Processors(), radius: nodeRadius}
-	var bends func(w *wire)
+// newLayout lays out a network that passes checkReadable.
+func newLayout(t topo.Topology) layout {
+	l := layout{processors: t.Processors(), radius: nodeRadius}
+	var bend func(e *edge)
 	switch t := t.(type) {
 	case *topo.Grid:
-		bends = l.grid(t)
+		bend = l.grid(t)
 	case *topo.Hypercube:
 		l.cube(t)
 	case *topo.Tree:
@@ -84,57 +85,57 @@ func layout(t topo.Topology) plan {
 	case *topo.Star:
 		l.at = append(circle(t.Processors(), 120), point{})
 	case *topo.Dragonfly:
-		bends = l.dragonfly(t)
+		bend = l.dragonfly(t)
 	default:
-		within := circle(t.Switches(), 60)
-		l.at = append(circle(t.Processors(), max(100, float64(t.Switches())*68/(2*math.Pi)+levelHeight)), within...)
+		switches := circle(t.Switches(), 60)
+		l.at = append(circle(t.Processors(), max(100, float64(t.Switches())*68/(2*math.Pi)+levelHeight)), switches...)
 	}
-	l.wire(t)
-	for i := range l.wires {
-		w := &l.wires[i]
-		if bends != nil {
-			bends(w)
+	l.addEdges(t)
+	for i := range l.edges {
+		e := &l.edges[i]
+		if bend != nil {
+			bend(e)
 		}
-		l.clear(w)
-		w.bent = w.curve != straight(l.at[w.a], l.at[w.b])
+		l.bendAroundNodes(e)
+		e.bent = e.curve != straight(l.at[e.a], l.at[e.b])
 	}
-	l.frame()
+	l.addMargin()
 	return l
 }
 
-// wire lays a straight wire for each link.
-func (l *plan) wire(t topo.Topology) {
+// addEdges adds a straight edge for each full-duplex link.
+func (l *layout) addEdges(t topo.Topology) {
 	index := map[[2]int]int{}
 	for link := range 2 * t.LinkCount() {
 		a, b := t.Ends(link)
 		if i, ok := index[[2]int{b, a}]; ok {
-			l.wires[i].back = link
+			l.edges[i].backward = link
 			continue
 		}
-		index[[2]int{a, b}] = len(l.wires)
-		l.wires = append(l.wires, wire{a: a, b: b, there: link, curve: straight(l.at[a], l.at[b])})
+		index[[2]int{a, b}] = len(l.edges)
+		l.edges = append(l.edges, edge{a: a, b: b, forward: link, curve: straight(l.at[a], l.at[b])})
 	}
 }
 
-// clear bends a wire that runs over a vertex.
-func (l *plan) clear(w *wire) {
+// bendAroundNodes bends an edge that would cross another vertex.
+func (l *layout) bendAroundNodes(e *edge) {
 	for height := 0.0; height < 160; height += 6 {
-		for _, c := range []curve{w.curve, bowed(l.at[w.a], l.at[w.b], -height), bowed(l.at[w.a], l.at[w.b], height)} {
-			if l.free(c, w.a, w.b) {
-				w.curve = c
+		for _, c := range []bezier{e.curve, bow(l.at[e.a], l.at[e.b], -height), bow(l.at[e.a], l.at[e.b], height)} {
+			if l.isClear(c, e.a, e.b) {
+				e.curve = c
 				return
 			}
 		}
 	}
 }
 
-// free tells whether a curve from a to b runs over no other vertex.
-func (l *plan) free(c curve, a, b int) bool {
+// isClear reports whether a curve from a to b crosses no other vertex.
+func (l *layout) isClear(c bezier, a, b int) bool {
 	bounds := c.bounds()
 	for v, p := range l.at {
-		if room := l.size(v) + 5; v != a && v != b && bounds.distance(p) < room {
+		if distance := l.radiusOf(v) + 5; v != a && v != b && bounds.distance(p) < distance {
 			for i := range 41 {
-				if c.at(float64(i)/40).distance(p) < room {
+				if c.at(float64(i)/40).distance(p) < distance {
 					return false
 				}
 			}
@@ -143,37 +144,37 @@ func (l *plan) free(c curve, a, b int) bool {
 	return true
 }
 
-// size is the radius of the circle around a vertex.
-func (l *plan) size(v int) float64 {
+// radiusOf returns the radius of the circle around a vertex.
+func (l *layout) radiusOf(v int) float64 {
 	if v < l.processors {
 		return l.radius
 	}
 	return switchSize * 0.75
 }
 
-// frame moves everything to where the margin begins.
-func (l *plan) frame() {
-	b := around(l.at[0], 0, 0)
+// addMargin moves the layout to the first quadrant and adds the margin.
+func (l *layout) addMargin() {
+	b := rectAround(l.at[0], 0, 0)
 	for _, p := range l.at {
-		b = b.join(around(p, 2*l.radius, 2*l.radius))
+		b = b.union(rectAround(p, 2*l.radius, 2*l.radius))
 	}
-	for _, w := range l.wires {
-		b = b.join(w.curve.bounds())
+	for _, e := range l.edges {
+		b = b.union(e.curve.bounds())
 	}
-	shift := point{margin, margin}.minus(b.min)
+	shift := point{margin, margin}.sub(b.min)
 	for i := range l.at {
-		l.at[i] = l.at[i].plus(shift)
+		l.at[i] = l.at[i].add(shift)
 	}
-	for i := range l.wires {
+	for i := range l.edges {
 		for k := range 4 {
-			l.wires[i].curve[k] = l.wires[i].curve[k].plus(shift)
+			l.edges[i].curve[k] = l.edges[i].curve[k].add(shift)
 		}
 	}
 	l.width, l.height = b.max.x-b.min.x+2*margin, b.max.y-b.min.y+2*margin
 }
 
-// circle places n vertices clockwise from the top, far enough from each other,
-// and at least so far from the middle.
+// circle places n vertices clockwise from the top, 68 pixels apart, on a circle of
+// at least the given radius.
 func circle(n int, least float64) []point {
 	radius := max(float64(n)*68/(2*math.Pi), least)
 	at := make([]point, n)
@@ -183,8 +184,8 @@ func circle(n int, least float64) []point {
 	return at
 }
 
-// polar returns the point that far from the middle, so many turns clockwise
-// from the top.
+// polar returns the point at a radius around the origin, at an angle in turns
+// clockwise from the top.
 func polar(radius, turns float64) point {
 	sin, cos := math.Sincos(2 * math.Pi * turns)
 	return point{radius * sin, -radius * cos}

@@ -8,37 +8,37 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// longRow is the largest ring that is drawn as a row that closes; a larger one
-// is drawn round.
-const longRow = 16
+// maxRowRing is the largest ring that is drawn as a row with a closing edge. Larger
+// rings are drawn as circles.
+const maxRowRing = 16
 
-// grid draws a row, a ring, a mesh or a torus: the first row at the top,
-// further dimensions in perspective. It returns how wires bend that close a
-// line.
-func (l *plan) grid(t *topo.Grid) func(*wire) {
+// grid lays out a linear array, a ring, a mesh or a torus: the first row at the
+// top, third and further dimensions at a slant. It returns a function that bends
+// the edges from the end of a line to its start.
+func (l *layout) grid(t *topo.Grid) func(*edge) {
 	dims := t.Dims()
 	if len(dims) == 1 {
-		return l.row(t, dims[0])
+		return l.rowOrRing(t, dims[0])
 	}
-	pitch := gridPitch * max(1, 0.7*float64(thick(dims))-0.7) // the more dimensions, the more room
+	pitch := gridPitch * max(1, 0.7*float64(nontrivialDims(dims))-0.7) // the more dimensions, the more room
 	l.at = lattice(dims, pitch, 1, l.radius)
-	return func(w *wire) {
-		a, b := coordinates(w.a, dims), coordinates(w.b, dims)
+	return func(e *edge) {
+		a, b := coordinates(e.a, dims), coordinates(e.b, dims)
 		for k := range dims {
 			if a[k]-b[k] > 1 || b[k]-a[k] > 1 {
-				// Above rows, left of columns, whichever way the link leads.
+				// Above rows and left of columns, in both directions of the link.
 				height := 36.0
-				if toRight := l.at[w.b].x-l.at[w.a].x > 1; toRight != (k == len(dims)-1) {
+				if toRight := l.at[e.b].x-l.at[e.a].x > 1; toRight != (k == len(dims)-1) {
 					height = -height
 				}
-				w.curve = closing(l.at[w.a], l.at[w.b], height)
+				e.curve = wrapCurve(l.at[e.a], l.at[e.b], height)
 			}
 		}
 	}
 }
 
-// thick returns the number of dimensions that are more than a point.
-func thick(dims []int) int {
+// nontrivialDims returns the number of dimensions with more than one node.
+func nontrivialDims(dims []int) int {
 	n := 0
 	for _, size := range dims {
 		if size > 1 {
@@ -48,35 +48,35 @@ func thick(dims []int) int {
 	return n
 }
 
-// closing returns a curve that runs along a line of nodes to the left of who
-// goes from a to b: it is steep at both ends.
-func closing(a, b point, height float64) curve {
-	aside := a.towards(b).left().times(height * 4 / 3)
-	return curve{a, a.plus(aside), b.plus(aside), b}
+// wrapCurve returns a curve from a to b to the left of the nodes between them. It
+// is perpendicular to the line at both ends.
+func wrapCurve(a, b point, height float64) bezier {
+	sideways := a.directionTo(b).normal().scale(height * 4 / 3)
+	return bezier{a, a.add(sideways), b.add(sideways), b}
 }
 
-func (l *plan) row(t *topo.Grid, p int) func(*wire) {
-	if t.Closed() && p > longRow {
+func (l *layout) rowOrRing(t *topo.Grid, p int) func(*edge) {
+	if t.Closed() && p > maxRowRing {
 		l.at = circle(p, 100)
 		return nil
 	}
-	l.manner, l.pitch = overhead, rowPitch
+	l.arrowStyle, l.pitch = arcsAbove, rowPitch
 	for i := range p {
 		l.at = append(l.at, point{float64(i) * rowPitch, 0})
 	}
-	return func(w *wire) {
-		if a, b := l.at[w.a], l.at[w.b]; math.Abs(a.x-b.x) > rowPitch*1.5 {
-			// From the outer sides of the ends, under all that may be between.
-			deep := 4.0 / 3 * (22 + l.arcHeight(math.Abs(a.x-b.x)))
-			out := a.minus(b).times(0.09)
-			w.curve = curve{a, a.plus(out).plus(point{0, deep}), b.minus(out).plus(point{0, deep}), b}
+	return func(e *edge) {
+		if a, b := l.at[e.a], l.at[e.b]; math.Abs(a.x-b.x) > rowPitch*1.5 {
+			// From the outer sides of the ends, below the nodes between them.
+			depth := 4.0 / 3 * (22 + l.arcHeight(math.Abs(a.x-b.x)))
+			out := a.sub(b).scale(0.09)
+			e.curve = bezier{a, a.add(out).add(point{0, depth}), b.sub(out).add(point{0, depth}), b}
 		}
 	}
 }
 
-// cube draws a hypercube as the mesh of two in every dimension that it is: the
-// lowest bit to the right, the next upwards, the third to the back.
-func (l *plan) cube(t *topo.Hypercube) {
+// cube lays out a hypercube as a mesh with two nodes in every dimension: the lowest
+// bit to the right, the next upwards, the third to the back.
+func (l *layout) cube(t *topo.Hypercube) {
 	l.bits = max(bits.Len(uint(t.Processors()-1)), 1)
 	l.radius = 21
 	if l.bits > 4 {
@@ -85,9 +85,9 @@ func (l *plan) cube(t *topo.Hypercube) {
 	l.at = lattice(slices.Repeat([]int{2}, bits.Len(uint(t.Processors()-1))), 1.6*gridPitch, -1, l.radius)
 }
 
-// lattice places the points of a box, the last dimension fastest: it goes to
-// the right, the one before it down (or up, if down is -1), and every other one
-// where it leaves points and links apart.
+// lattice returns the points of a grid, the last dimension fastest. The last
+// dimension goes right, the one before it down (up if down is -1), and the others
+// at slants that keep points and links apart.
 func lattice(dims []int, pitch, down, radius float64) []point {
 	at := []point{{}}
 	var axes []axis
@@ -107,24 +107,24 @@ func lattice(dims []int, pitch, down, radius float64) []point {
 		line := at
 		for i := 1; i < n; i++ {
 			for _, p := range line {
-				at = append(at, p.plus(next.step.times(float64(i))))
+				at = append(at, p.add(next.step.scale(float64(i))))
 			}
 		}
 	}
 	return at
 }
 
-// An axis is a dimension of a lattice: how many points are on its lines, and the
-// way from one to the next.
+// An axis is a dimension of a lattice: the number of points on a line, and the
+// vector from one point to the next.
 type axis struct {
 	n    int
 	step point
 }
 
-// slant returns the step of a further axis: the shortest of those tried that
-// leaves enough room between points and links. The third axis goes up to the
-// right, as if to the back; the fourth to the right and the fifth down, beside
-// and below what is there.
+// slant returns the step of the next axis, with n points: the shortest candidate
+// that keeps points and links apart by room. The third axis goes to the upper
+// right, as if to the back; the fourth goes right and the fifth down, past the
+// points of the other axes.
 func slant(axes []axis, n int, pitch, room float64) point {
 	preferred := []float64{0.105, -0.04, -0.29}[(len(axes)-2)%3] // turns from the right, upwards
 	others := differences(axes)
@@ -156,8 +156,7 @@ func slant(axes []axis, n int, pitch, room float64) point {
 	return best
 }
 
-// differences returns the ways from a point of a lattice to all others that any
-// point may have.
+// differences returns the vectors between all pairs of points of a lattice.
 func differences(axes []axis) []point {
 	all := []point{{}}
 	for _, a := range axes {
@@ -165,51 +164,51 @@ func differences(axes []axis) []point {
 		all = nil
 		for i := 1 - a.n; i < a.n; i++ {
 			for _, p := range line {
-				all = append(all, p.plus(a.step.times(float64(i))))
+				all = append(all, p.add(a.step.scale(float64(i))))
 			}
 		}
 	}
 	return all
 }
 
-// clearance returns how near a point of a lattice comes to a link that is not
-// its own, or a little less than half as near as it comes to another point. The
-// differences are those without the last axis. It looks no further once that is
-// less than enough.
-func clearance(differences []point, axes []axis, enough float64) float64 {
+// clearance returns the least distance of a point of a lattice from the links of
+// other points, or 0.45 times its least distance from another point if that is
+// less. The differences are those without the last axis. A result below limit may
+// be too high.
+func clearance(differences []point, axes []axis, limit float64) float64 {
 	last := axes[len(axes)-1]
-	least := math.Inf(1)
+	nearest := math.Inf(1)
 	for i := range last.n {
 		for _, p := range differences {
-			p = p.plus(last.step.times(float64(i)))
-			away := p.length()
-			if i == 0 && away < 1e-6 {
+			p = p.add(last.step.scale(float64(i)))
+			distance := p.length()
+			if i == 0 && distance < 1e-6 {
 				continue // the point itself
 			}
-			least = min(least, away*0.45, fromLinks(p, axes), fromLinks(point{-p.x, -p.y}, axes))
-			if least < enough {
-				return least
+			nearest = min(nearest, distance*0.45, distanceToLinks(p, axes), distanceToLinks(point{-p.x, -p.y}, axes))
+			if nearest < limit {
+				return nearest
 			}
 		}
 	}
-	return least
+	return nearest
 }
 
-// fromLinks returns how near p comes to the links that leave the origin, without
-// those that end in it.
-func fromLinks(p point, axes []axis) float64 {
+// distanceToLinks returns the distance of p from the links that leave the origin
+// and pass p.
+func distanceToLinks(p point, axes []axis) float64 {
 	least := math.Inf(1)
 	for _, a := range axes {
 		length := a.step.length()
 		along := p.dot(a.step) / length
 		if along > 1e-6 && along < length-1e-6 {
-			least = min(least, math.Abs(p.dot(a.step.left()))/length)
+			least = min(least, math.Abs(p.dot(a.step.normal()))/length)
 		}
 	}
 	return least
 }
 
-// coordinates returns a processor's place in every dimension.
+// coordinates returns the coordinates of a processor.
 func coordinates(v int, dims []int) []int {
 	at := make([]int, len(dims))
 	for k, n := range slices.Backward(dims) {

@@ -6,7 +6,7 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// The graph of the tests: that of Petersen, and two switches.
+// The graph of the tests: the Petersen graph with two switches.
 var (
 	switches = []string{"east", "west"}
 	links    = [][2]int{{0, 10}, {10, 11}, {11, 9}}
@@ -18,7 +18,7 @@ func init() {
 	}
 }
 
-func parsed(t testing.TB, spec string, p int) topo.Topology {
+func mustTopology(t testing.TB, spec string, p int) topo.Topology {
 	t.Helper()
 	if spec == "a graph" {
 		g, err := topo.NewGraph(spec, p, switches, links)
@@ -34,7 +34,7 @@ func parsed(t testing.TB, spec string, p int) topo.Topology {
 	return top
 }
 
-// networks are those of every test of layouts; awkward ones come first.
+// networks are the cases of all layout tests, awkward sizes first.
 var networks = []struct {
 	spec string
 	p    int
@@ -49,44 +49,44 @@ var networks = []struct {
 	{"a graph", 10},
 }
 
-func TestEveryLinkIsOneWireBetweenItsEnds(t *testing.T) {
+func TestEveryLinkIsOneEdgeBetweenItsEnds(t *testing.T) {
 	for _, n := range networks {
-		top := parsed(t, n.spec, n.p)
-		l := layout(top)
-		if len(l.at) != top.Processors()+top.Switches() || len(l.wires) != top.LinkCount() {
-			t.Errorf("%v of %d: %d places and %d wires", top, n.p, len(l.at), len(l.wires))
+		top := mustTopology(t, n.spec, n.p)
+		l := newLayout(top)
+		if len(l.at) != top.Processors()+top.Switches() || len(l.edges) != top.LinkCount() {
+			t.Errorf("%v of %d: %d vertices and %d edges", top, n.p, len(l.at), len(l.edges))
 		}
-		for _, w := range l.wires {
-			for i, link := range []int{w.there, w.back} {
+		for _, e := range l.edges {
+			for i, link := range []int{e.forward, e.backward} {
 				a, b := top.Ends(link)
 				if i == 1 {
 					a, b = b, a
 				}
-				if a != w.a || b != w.b || w.curve[0] != l.at[a] || w.curve[3] != l.at[b] {
-					t.Errorf("%v of %d: the wire of link %s is not between its ends", top, n.p, topo.LinkName(top, link))
+				if a != e.a || b != e.b || e.curve[0] != l.at[a] || e.curve[3] != l.at[b] {
+					t.Errorf("%v of %d: the edge of link %s is not between its ends", top, n.p, topo.LinkName(top, link))
 				}
 			}
 		}
 	}
 }
 
-func TestNoTwoNodesOverlapAndNoWireCrossesANodeThatIsNotItsEnd(t *testing.T) {
+func TestNodesDoNotOverlapAndEdgesCrossNoOtherNode(t *testing.T) {
 	for _, n := range networks {
-		top := parsed(t, n.spec, n.p)
-		l := layout(top)
+		top := mustTopology(t, n.spec, n.p)
+		l := newLayout(top)
 		for v, p := range l.at {
-			if p.x < l.size(v) || p.y < l.size(v) || p.x > l.width-l.size(v) || p.y > l.height-l.size(v) {
+			if p.x < l.radiusOf(v) || p.y < l.radiusOf(v) || p.x > l.width-l.radiusOf(v) || p.y > l.height-l.radiusOf(v) {
 				t.Errorf("%v of %d: %s is outside", top, n.p, top.Name(v))
 			}
 			for u, q := range l.at[:v] {
-				if p.distance(q) < l.size(v)+l.size(u)+2 {
+				if p.distance(q) < l.radiusOf(v)+l.radiusOf(u)+2 {
 					t.Errorf("%v of %d: %s lies on %s", top, n.p, top.Name(v), top.Name(u))
 				}
 			}
-			for _, w := range l.wires {
+			for _, e := range l.edges {
 				for i := range 201 {
-					if at := w.curve.at(float64(i) / 200); v != w.a && v != w.b && at.distance(p) < l.size(v)+2 {
-						t.Errorf("%v of %d: the wire %s runs over %s", top, n.p, topo.LinkName(top, w.there), top.Name(v))
+					if at := e.curve.at(float64(i) / 200); v != e.a && v != e.b && at.distance(p) < l.radiusOf(v)+2 {
+						t.Errorf("%v of %d: the edge %s crosses %s", top, n.p, topo.LinkName(top, e.forward), top.Name(v))
 						break
 					}
 				}
@@ -96,7 +96,7 @@ func TestNoTwoNodesOverlapAndNoWireCrossesANodeThatIsNotItsEnd(t *testing.T) {
 }
 
 func TestTheCubeIsThatOfTheTextbook(t *testing.T) {
-	l := layout(parsed(t, "hypercube", 8))
+	l := newLayout(mustTopology(t, "hypercube", 8))
 	for v, p := range l.at {
 		if v&1 == 0 && l.at[v|1].x <= p.x {
 			t.Errorf("%d is not right of %d", v|1, v)

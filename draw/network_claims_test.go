@@ -13,7 +13,7 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// An element is one of an SVG.
+// An element is an element of an SVG document.
 type element struct {
 	XMLName  xml.Name
 	Class    string    `xml:"class,attr"`
@@ -24,7 +24,7 @@ type element struct {
 	Elements []element `xml:",any"`
 }
 
-// all returns the elements of a class, wherever they are.
+// all returns the elements of a class, at any depth.
 func (e element) all(class string) (found []element) {
 	if e.Class == class {
 		found = append(found, e)
@@ -35,27 +35,27 @@ func (e element) all(class string) (found []element) {
 	return found
 }
 
-// words returns all text, piece by piece.
-func (e element) words() (all []string) {
+// texts returns the contents of all text elements.
+func (e element) texts() (all []string) {
 	if e.XMLName.Local == "text" {
 		all = append(all, e.Text)
 	}
 	for _, inner := range e.Elements {
-		all = append(all, inner.words()...)
+		all = append(all, inner.texts()...)
 	}
 	return all
 }
 
-func pictured(t testing.TB, s Scene, o NetworkOptions) element {
+func drawNetwork(t testing.TB, s Scene, o NetworkOptions) element {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Network(&b, s, o); err != nil {
 		t.Fatal(err)
 	}
-	return read(t, b.Bytes())
+	return parseSVG(t, b.Bytes())
 }
 
-func read(t testing.TB, picture []byte) (e element) {
+func parseSVG(t testing.TB, picture []byte) (e element) {
 	t.Helper()
 	if err := xml.Unmarshal(picture, &e); err != nil {
 		t.Fatal(err)
@@ -64,10 +64,10 @@ func read(t testing.TB, picture []byte) (e element) {
 }
 
 func TestEveryMessageIsAnArrowWithTheNumberOfItsStep(t *testing.T) {
-	for _, c := range plays {
+	for _, c := range networkCases {
 		s := c.scene(t)
-		picture := pictured(t, s, c.options)
-		steps := map[string][]int{} // of an arrow
+		picture := drawNetwork(t, s, c.options)
+		steps := map[string][]int{} // by arrow
 		var want []string
 		for _, m := range s.Result.Log {
 			ends := fmt.Sprintf("rank %d to rank %d", m.From, m.To)
@@ -78,18 +78,18 @@ func TestEveryMessageIsAnArrowWithTheNumberOfItsStep(t *testing.T) {
 			}
 		}
 		for ends, all := range steps {
-			want = append(want, ends+" in step "+runs(all))
+			want = append(want, ends+" in step "+formatRanges(all))
 		}
 		var got []string
-		words := picture.words()
+		texts := picture.texts()
 		for _, arrow := range picture.all("arrow") {
 			got = append(got, arrow.Title)
 			number := arrow.Title[strings.LastIndex(arrow.Title, " ")+1:]
-			i := slices.Index(words, number)
+			i := slices.Index(texts, number)
 			if i < 0 {
-				t.Fatalf("%s: nothing says %s", c.name, number)
+				t.Fatalf("%s: no text says %s", c.name, number)
 			}
-			words = slices.Delete(words, i, i+1) // each arrow has a number of its own
+			texts = slices.Delete(texts, i, i+1) // each arrow has its own number
 		}
 		slices.Sort(got)
 		slices.Sort(want)
@@ -99,38 +99,38 @@ func TestEveryMessageIsAnArrowWithTheNumberOfItsStep(t *testing.T) {
 	}
 }
 
-func TestNeitherWordsNorNodesOverlapInTheFiguresOfTheTexts(t *testing.T) {
-	for _, c := range plays {
+func TestNeitherLabelsNorNodesOverlap(t *testing.T) {
+	for _, c := range networkCases {
 		if c.crowded {
 			continue
 		}
 		f := &networkFigure{scene: c.scene(t)}
-		f.plan = layout(f.scene.Result.Config.Topology)
-		if err := f.cut(c.options); err != nil {
+		f.layout = newLayout(f.scene.Result.Config.Topology)
+		if err := f.addPanels(c.options); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range f.panels {
 			p.arrange(f)
 			for i, l := range p.labels {
 				for _, other := range p.labels[:i] {
-					if l.box().overlaps(other.box()) {
+					if l.bounds().overlaps(other.bounds()) {
 						t.Errorf("%s %s: %q lies on %q", c.name, p.caption, l.lines, other.lines)
 					}
 				}
-				for v, at := range f.plan.at {
-					if l.box().distance(at) < f.plan.size(v) {
+				for v, at := range f.layout.at {
+					if l.bounds().distance(at) < f.layout.radiusOf(v) {
 						t.Errorf("%s %s: %q lies on %s", c.name, p.caption, l.lines, f.node(v))
 					}
 				}
-				if p.bounds.join(l.box()) != p.bounds {
+				if p.bounds.union(l.bounds()) != p.bounds {
 					t.Errorf("%s %s: %q is cut off", c.name, p.caption, l.lines)
 				}
 			}
-			for i, way := range p.ways {
-				for v, at := range f.plan.at {
+			for i, curve := range p.curves {
+				for v, at := range f.layout.at {
 					for k := range 101 {
-						if v != p.pairs[i][0] && v != p.pairs[i][1] && way.at(float64(k)/100).distance(at) < f.plan.size(v)+1 {
-							t.Errorf("%s %s: the arrow of %v runs over %s", c.name, p.caption, p.pairs[i], f.node(v))
+						if v != p.pairs[i][0] && v != p.pairs[i][1] && curve.at(float64(k)/100).distance(at) < f.layout.radiusOf(v)+1 {
+							t.Errorf("%s %s: the arrow of %v crosses %s", c.name, p.caption, p.pairs[i], f.node(v))
 							break
 						}
 					}
@@ -142,8 +142,8 @@ func TestNeitherWordsNorNodesOverlapInTheFiguresOfTheTexts(t *testing.T) {
 
 // CLAIM G3
 func TestTheLinksThatNearestFirstCongestsAreRedAndNamed(t *testing.T) {
-	nearest := play{"", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, steps, false}.scene(t)
-	picture := pictured(t, nearest, steps)
+	nearest := networkCase{"", sched.Bcast, "binomial,order=ascending", 8, 0, "linear", nil, panelOptions, false}.scene(t)
+	picture := drawNetwork(t, nearest, panelOptions)
 	var got []string
 	for _, link := range picture.all("congested") {
 		got = append(got, link.Title)
@@ -159,40 +159,40 @@ func TestTheLinksThatNearestFirstCongestsAreRedAndNamed(t *testing.T) {
 		t.Errorf("congested are\n%q\nwant\n%q", got, want)
 	}
 	for _, load := range []string{"×2", "×3", "×4"} {
-		if !slices.Contains(picture.words(), load) {
-			t.Errorf("nothing says %s", load)
+		if !slices.Contains(picture.texts(), load) {
+			t.Errorf("no text says %s", load)
 		}
 	}
 	if want := "Step 2: 0→2, 1→3. Link 1→2 is asked to carry 2 messages."; !strings.Contains(picture.Desc, want) {
 		t.Errorf("the description %q does not say %q", picture.Desc, want)
 	}
 
-	farthest := play{"", sched.Bcast, "binomial", 8, 0, "linear", nil, steps, false}.scene(t)
-	if all := pictured(t, farthest, steps).all("congested"); len(all) > 0 {
+	farthest := networkCase{"", sched.Bcast, "binomial", 8, 0, "linear", nil, panelOptions, false}.scene(t)
+	if all := drawNetwork(t, farthest, panelOptions).all("congested"); len(all) > 0 {
 		t.Errorf("farthest first congests %q", all[0].Title)
 	}
 }
 
 func TestNodesOfACubeAreNumberedInBinaryAndSwitchesOfATreeAreSquares(t *testing.T) {
-	cube := pictured(t, play{"", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}, false}.scene(t), NetworkOptions{})
+	cube := drawNetwork(t, networkCase{"", sched.Bcast, "binomial", 8, 0, "hypercube", nil, NetworkOptions{}, false}.scene(t), NetworkOptions{})
 	for v, node := range cube.all("node") {
-		if want := []string{fmt.Sprintf("%03b", v), fmt.Sprint(v)}; !slices.Equal(node.words(), want) {
-			t.Errorf("node %d says %q, want %q", v, node.words(), want)
+		if want := []string{fmt.Sprintf("%03b", v), fmt.Sprint(v)}; !slices.Equal(node.texts(), want) {
+			t.Errorf("node %d says %q, want %q", v, node.texts(), want)
 		}
 	}
-	tree := pictured(t, play{"", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}, false}.scene(t), NetworkOptions{})
+	tree := drawNetwork(t, networkCase{"", sched.Bcast, "binomial", 8, 0, "tree", nil, NetworkOptions{}, false}.scene(t), NetworkOptions{})
 	if n := len(tree.all("switch")); n != 7 || tree.all("switch")[0].XMLName.Local != "rect" {
 		t.Errorf("a tree of 8 leaves has %d switches, want 7 squares", n)
 	}
 }
 
-func TestRanksStandWhereThePlacementPutsThem(t *testing.T) {
-	place := topo.Placement{2, 0, 1}
-	s := play{"", sched.Bcast, "linear", 3, 0, "linear", place, NetworkOptions{}, false}.scene(t)
-	picture := pictured(t, s, NetworkOptions{})
+func TestNodesFollowThePlacement(t *testing.T) {
+	placement := topo.Placement{2, 0, 1}
+	s := networkCase{"", sched.Bcast, "linear", 3, 0, "linear", placement, NetworkOptions{}, false}.scene(t)
+	picture := drawNetwork(t, s, NetworkOptions{})
 	var got []string
 	for _, node := range picture.all("node") {
-		got = append(got, node.words()...)
+		got = append(got, node.texts()...)
 	}
 	if want := []string{"1", "2", "0"}; !slices.Equal(got, want) {
 		t.Errorf("the ranks from left to right are %q, want %q", got, want)
@@ -203,11 +203,11 @@ func TestRanksStandWhereThePlacementPutsThem(t *testing.T) {
 }
 
 func TestProcessorsWithoutARankAreEmpty(t *testing.T) {
-	cube := parsed(t, "hypercube", 4)
-	s := simulated(t, "", cube, nil, sim.Part{Schedule: built(t, sched.Bcast, "binomial", 3, 0), Words: 1})
+	cube := mustTopology(t, "hypercube", 4)
+	s := simulate(t, "", cube, nil, sim.Part{Schedule: mustSchedule(t, sched.Bcast, "binomial", 3, 0), Words: 1})
 	var got []string
-	for _, node := range pictured(t, s, NetworkOptions{Blocks: true}).all("node")[:4] {
-		got = append(got, strings.Join(node.words(), " "))
+	for _, node := range drawNetwork(t, s, NetworkOptions{Blocks: true}).all("node")[:4] {
+		got = append(got, strings.Join(node.texts(), " "))
 	}
 	if want := []string{"00 0", "01 1", "10 2", "11"}; !slices.Equal(got, want) {
 		t.Errorf("the nodes say %q, want %q", got, want)
@@ -215,9 +215,9 @@ func TestProcessorsWithoutARankAreEmpty(t *testing.T) {
 }
 
 // CLAIM S1
-func TestBesideTheNodesStandsWhatTheyHold(t *testing.T) {
+func TestNodesShowTheirContents(t *testing.T) {
 	o := NetworkOptions{Blocks: true}
-	picture := pictured(t, play{"", sched.Scatter, "binomial", 8, 0, "hypercube", nil, o, false}.scene(t), o)
+	picture := drawNetwork(t, networkCase{"", sched.Scatter, "binomial", 8, 0, "hypercube", nil, o, false}.scene(t), o)
 	for _, want := range []string{
 		"Before step 1: rank 0 holds (0–7).",
 		"Before step 2: rank 0 holds (0–3); rank 4 holds (4–7).",
@@ -231,9 +231,9 @@ func TestBesideTheNodesStandsWhatTheyHold(t *testing.T) {
 }
 
 // CLAIM V3
-func TestBesideTheNodesBlocksThatHoldTheSameStandTogether(t *testing.T) {
+func TestNodesGroupBlocksWithEqualContents(t *testing.T) {
 	o := NetworkOptions{Blocks: true}
-	picture := pictured(t, play{"", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, o, false}.scene(t), o)
+	picture := drawNetwork(t, networkCase{"", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, o, false}.scene(t), o)
 	for _, want := range []string{
 		"Before step 1: rank 0 holds 0; rank 1 holds 1;",
 		"Before step 2: rank 0 holds 0,1: 0.1; rank 1 holds 2,3: 0.1; rank 2 holds 0,1: 2.3; rank 3 holds 2,3: 2.3.",
@@ -246,9 +246,9 @@ func TestBesideTheNodesBlocksThatHoldTheSameStandTogether(t *testing.T) {
 	}
 }
 
-func TestANetworkThatNobodyCouldReadIsRefusedWithWhatWouldBeRight(t *testing.T) {
+func TestUnreadableNetworksAreRefusedWithTheLimit(t *testing.T) {
 	big := func(p int, network, algorithm string, c sched.Collective) Scene {
-		return play{"", c, algorithm, p, 0, network, nil, NetworkOptions{}, false}.scene(t)
+		return networkCase{"", c, algorithm, p, 0, network, nil, NetworkOptions{}, false}.scene(t)
 	}
 	unrecorded := big(2, "ring", "binomial", sched.Bcast)
 	unrecorded.Result.Log = nil
@@ -260,8 +260,8 @@ func TestANetworkThatNobodyCouldReadIsRefusedWithWhatWouldBeRight(t *testing.T) 
 		{big(65, "ring", "binomial", sched.Bcast), NetworkOptions{}, "a picture of ring with 65 processors: want at most 64"},
 		{big(64, "hypercube", "binomial", sched.Bcast), NetworkOptions{}, "a picture of a hypercube of 64 processors: want at most 32"},
 		{big(32, "full", "pairwise", sched.AllToAll), NetworkOptions{}, "a picture of 992 arrows: want at most 400, as with a panel for each step"},
-		{big(64, "full", "direct", sched.AllGather), steps, "a picture of 4032 arrows in one step: want at most 400"},
-		{big(64, "ring", "ring", sched.AllGather), steps, "a picture of 63 panels with 4032 arrows and 4032 nodes in all: want at most 2000 of each, as with fewer ranks"},
+		{big(64, "full", "direct", sched.AllGather), panelOptions, "a picture of 4032 arrows in one step: want at most 400"},
+		{big(64, "ring", "ring", sched.AllGather), panelOptions, "a picture of 63 panels with 4032 arrows and 4032 nodes in all: want at most 2000 of each, as with fewer ranks"},
 		{big(16, "full", "rotated", sched.Scatter), NetworkOptions{Blocks: true}, "contents of 64 blocks beside the nodes of a network: want a picture of blocks alone"},
 		{matvec(t, 2), NetworkOptions{Blocks: true}, "block contents of 4 schedules beside one network: want a single schedule"},
 		{unrecorded, NetworkOptions{}, "a simulation without its log: want one made with Record"},
@@ -274,7 +274,7 @@ func TestANetworkThatNobodyCouldReadIsRefusedWithWhatWouldBeRight(t *testing.T) 
 }
 
 func TestTheSameSceneMakesTheSamePictures(t *testing.T) {
-	for _, c := range plays {
+	for _, c := range networkCases {
 		var first, second bytes.Buffer
 		for _, b := range []*bytes.Buffer{&first, &second} {
 			s := c.scene(t)

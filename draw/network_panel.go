@@ -7,146 +7,147 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A label is words in a panel, around a point.
+// A label is text centered at a point.
 type label struct {
-	at     point
-	lines  []string
-	colour string
-	size   float64
-	bold   bool
-	chip   bool // on a ground of its own
+	at    point
+	lines []string
+	color string
+	size  float64
+	bold  bool
+	badge bool // in a box with a fill
 }
 
-const lineHeight = 1.2 // of a font's size
+const lineHeight = 1.2 // as a multiple of the font size
 
-func (l label) box() box {
+func (l label) bounds() rect {
 	width := 0.0
-	for _, words := range l.lines {
-		width = max(width, textWidth(words, l.size))
+	for _, line := range l.lines {
+		width = max(width, textWidth(line, l.size))
 	}
 	height := float64(len(l.lines)) * l.size * lineHeight
-	if l.chip {
-		return around(l.at, width+6, height+4)
+	if l.badge {
+		return rectAround(l.at, width+6, height+4)
 	}
-	return around(l.at, width+2, height)
+	return rectAround(l.at, width+2, height)
 }
 
-// arrange finds a way for every arrow and a place for every label.
+// arrange finds a curve for every arrow and a position for every label.
 func (p *panel) arrange(f *networkFigure) {
-	l := &f.plan
-	p.ways = l.arrows(p.pairs)
-	p.bounds = box{max: point{l.width, l.height}}
-	s := newSpace(l, p.ways)
-	for _, load := range p.loads {
-		w, turned := wireOf(l, load.link)
-		s.place(label{lines: []string{fmt.Sprintf("×%d", load.messages)}, colour: red, size: 15, bold: true}, along(w, turned), 1, 12)
+	l := &f.layout
+	p.curves = l.arrowCurves(p.pairs)
+	p.bounds = rect{max: point{l.width, l.height}}
+	placer := newLabelPlacer(l, p.curves)
+	for _, c := range p.congested {
+		e, reversed := edgeOf(l, c.link)
+		placer.placeOnCurve(label{lines: []string{fmt.Sprintf("×%d", c.messages)}, color: red, size: 15, bold: true}, linkCurve(e, reversed), 1, 12)
 	}
-	for i, way := range p.ways {
-		s.place(label{lines: []string{numbered(p.steps[i])}, colour: p.hue(i), size: 13, bold: true}, way, outer(way), 9)
+	for i, curve := range p.curves {
+		placer.placeOnCurve(label{lines: []string{stepNumbers(p.steps[i])}, color: p.arrowColor(i), size: 13, bold: true}, curve, outerSide(curve), 9)
 	}
-	for v, words := range p.holds {
-		if len(words) > 0 {
-			s.placeNear(label{lines: words, colour: ink, size: 13, chip: true}, l.at[v], l.radius)
+	for v, lines := range p.contents {
+		if len(lines) > 0 {
+			placer.placeNearNode(label{lines: lines, color: foreground, size: 13, badge: true}, l.at[v], l.radius)
 		}
 	}
-	p.labels = s.labels
-	for _, way := range p.ways {
-		p.bounds = p.bounds.join(way.bounds())
+	p.labels = placer.labels
+	for _, curve := range p.curves {
+		p.bounds = p.bounds.union(curve.bounds())
 	}
 	for _, label := range p.labels {
-		p.bounds = p.bounds.join(label.box())
+		p.bounds = p.bounds.union(label.bounds())
 	}
 }
 
-// numbered writes the numbers of steps, from 1 on.
-func numbered(steps []int) string {
-	var from1 []int
+// stepNumbers formats the numbers of steps, from 1.
+func stepNumbers(steps []int) string {
+	var numbers []int
 	for _, step := range steps {
-		from1 = append(from1, step+1)
+		numbers = append(numbers, step+1)
 	}
-	return runs(from1)
+	return formatRanges(numbers)
 }
 
-// hue is the colour of an arrow: its step's, if it has but one.
-func (p *panel) hue(arrow int) string {
+// arrowColor returns the color of the arrow's step, or the foreground if the arrow
+// has several steps.
+func (p *panel) arrowColor(arrow int) string {
 	if steps := p.steps[arrow]; len(steps) == 1 {
-		return hue(steps[0])
+		return stepColor(steps[0])
 	}
-	return ink
+	return foreground
 }
 
-// wireOf returns the wire of a directed link, and whether the link leads from
-// its second end to its first.
-func wireOf(l *plan, link int) (w *wire, turned bool) {
-	for i := range l.wires {
-		if w := &l.wires[i]; w.there == link || w.back == link {
-			return w, w.back == link
+// edgeOf returns the edge of a directed link. The link is reversed if it leads
+// from e.b to e.a.
+func edgeOf(l *layout, link int) (e *edge, reversed bool) {
+	for i := range l.edges {
+		if e := &l.edges[i]; e.forward == link || e.backward == link {
+			return e, e.backward == link
 		}
 	}
 	return nil, false
 }
 
-// along returns the curve of a wire in the direction of a link.
-func along(w *wire, turned bool) curve {
-	if turned {
-		return w.curve.reverse()
+// linkCurve returns the curve of an edge in the direction of a link.
+func linkCurve(e *edge, reversed bool) bezier {
+	if reversed {
+		return e.curve.reverse()
 	}
-	return w.curve
+	return e.curve
 }
 
 func (p *panel) draw(f *networkFigure) {
-	l := &f.plan
+	l := &f.layout
 	f.start("g", "fill", "none", "stroke", "#aeb6c2", "stroke-width", 1.6)
-	for _, w := range l.wires {
-		f.empty("path", "d", w.curve.path())
+	for _, e := range l.edges {
+		f.empty("path", "d", e.curve.path())
 	}
 	f.end()
-	for _, load := range p.loads {
-		p.congested(f, load)
+	for _, c := range p.congested {
+		p.drawCongested(f, c)
 	}
-	for i, way := range p.ways {
-		p.arrow(f, i, way)
+	for i, curve := range p.curves {
+		p.drawArrow(f, i, curve)
 	}
 	for v := range l.at {
-		f.vertex(v) // over an arrow that cannot but pass behind
+		f.drawVertex(v) // above arrows that could not avoid it
 	}
 	for _, label := range p.labels {
-		f.label(label)
+		f.drawLabel(label)
 	}
 }
 
-// congested draws a link in red, with a chevron that points where the messages
-// want to go.
-func (p *panel) congested(f *networkFigure, load load) {
-	w, turned := wireOf(&f.plan, load.link)
-	way := along(w, turned)
+// drawCongested draws a link in red, with a chevron in the direction of its
+// messages.
+func (p *panel) drawCongested(f *networkFigure, c congestedLink) {
+	e, reversed := edgeOf(&f.layout, c.link)
+	curve := linkCurve(e, reversed)
 	f.start("g", "class", "congested", "fill", "none", "stroke", red, "stroke-width", 3.4)
-	f.words("title", fmt.Sprintf("link %s: %d messages at once", topo.LinkName(f.scene.Result.Config.Topology, load.link), load.messages))
-	f.empty("path", "d", way.path())
-	tip, heading := way.at(0.68), way.heading(0.68)
-	back, side := tip.minus(heading.times(9)), heading.left().times(6)
-	f.empty("path", "d", fmt.Sprintf("M%s L%s L%s", back.plus(side), tip, back.minus(side)), "stroke-width", 2.6)
+	f.element("title", fmt.Sprintf("link %s: %d messages at once", topo.LinkName(f.scene.Result.Config.Topology, c.link), c.messages))
+	f.empty("path", "d", curve.path())
+	tip, tangent := curve.at(0.68), curve.tangent(0.68)
+	back, side := tip.sub(tangent.scale(9)), tangent.normal().scale(6)
+	f.empty("path", "d", fmt.Sprintf("M%s L%s L%s", back.add(side), tip, back.sub(side)), "stroke-width", 2.6)
 	f.end()
 }
 
-// vertex draws a processor as a circle with the number of its rank, a switch as
-// a square.
-func (f *networkFigure) vertex(v int) {
-	l, at := &f.plan, f.plan.at[v]
+// drawVertex draws a processor as a circle with the number of its rank, and a
+// switch as a square.
+func (f *networkFigure) drawVertex(v int) {
+	l, at := &f.layout, f.layout.at[v]
 	top := f.scene.Result.Config.Topology
 	if v >= l.processors {
 		f.start("rect", "class", "switch", "x", at.x-switchSize/2, "y", at.y-switchSize/2, "width", switchSize, "height", switchSize,
-			"rx", 2, "fill", "#cfd6e0", "stroke", faint, "stroke-width", 1.2)
-		f.words("title", "switch "+top.Name(v))
+			"rx", 2, "fill", "#cfd6e0", "stroke", muted, "stroke-width", 1.2)
+		f.element("title", "switch "+top.Name(v))
 		f.end()
 		return
 	}
 	rank := f.rankAt(v)
-	fill, stroke := pale, ink
+	fill, stroke := subtle, foreground
 	if rank < 0 {
-		fill, stroke = paper, "#aeb6c2"
-	} else if f.isRoot(rank) {
-		fill = rootGround
+		fill, stroke = background, "#aeb6c2"
+	} else if rank == rootOf(f.scene) {
+		fill = rootFill
 	}
 	f.start("g", "class", "node")
 	f.empty("circle", "cx", at.x, "cy", at.y, "r", l.radius, "fill", fill, "stroke", stroke, "stroke-width", 1.5)
@@ -161,10 +162,10 @@ func (f *networkFigure) vertex(v int) {
 	f.end()
 }
 
-// binary is how a processor of a hypercube is numbered.
+// binary formats the number of a processor of a hypercube.
 func binary(v, bits int) string { return fmt.Sprintf("%0*b", bits, v) }
 
-// node is what the description calls a processor.
+// node returns the name of a processor in the description.
 func (f *networkFigure) node(v int) string {
 	if rank := f.rankAt(v); rank >= 0 {
 		return fmt.Sprintf("rank %d", rank)
@@ -175,80 +176,69 @@ func (f *networkFigure) node(v int) string {
 // rankAt returns the rank on a processor, or -1.
 func (f *networkFigure) rankAt(v int) int {
 	for rank := range f.scene.Result.Ranks {
-		if f.seat(rank) == v {
+		if processorOf(f.scene.Result, rank) == v {
 			return rank
 		}
 	}
 	return -1
 }
 
-// isRoot tells whether all data come from the rank or go to it.
-func (f *networkFigure) isRoot(rank int) bool {
-	if len(f.scene.Parts) != 1 {
-		return false
-	}
-	part := f.scene.Parts[0]
-	return part.Schedule.Collective.Rooted() && partRank(part.Ranks, part.Schedule.Root) == rank
-}
-
-func (p *panel) arrow(f *networkFigure, i int, way curve) {
-	head, shaft := way.head()
-	colour := p.hue(i)
+func (p *panel) drawArrow(f *networkFigure, i int, curve bezier) {
+	head, shaft := curve.arrowhead()
+	color := p.arrowColor(i)
 	f.start("g", "class", "arrow")
-	f.words("title", fmt.Sprintf("%s to %s in step %s", f.node(p.pairs[i][0]), f.node(p.pairs[i][1]), numbered(p.steps[i])))
-	f.empty("path", "d", shaft.path(), "fill", "none", "stroke", colour, "stroke-width", 1.9, "stroke-dasharray", "6 3.5")
-	f.empty("path", "d", head, "fill", colour)
+	f.element("title", fmt.Sprintf("%s to %s in step %s", f.node(p.pairs[i][0]), f.node(p.pairs[i][1]), stepNumbers(p.steps[i])))
+	f.empty("path", "d", shaft.path(), "fill", "none", "stroke", color, "stroke-width", 1.9, "stroke-dasharray", "6 3.5")
+	f.empty("path", "d", head, "fill", color)
 	f.end()
 }
 
-// label writes words on a ground of paper, so that lines do not strike them
-// out.
-func (f *networkFigure) label(l label) {
-	if l.chip {
-		b := l.box()
+// drawLabel draws a label in its box, or with an outline in the background color
+// that separates it from lines below.
+func (f *networkFigure) drawLabel(l label) {
+	if l.badge {
+		b := l.bounds()
 		f.empty("rect", "x", b.min.x, "y", b.min.y, "width", b.max.x-b.min.x, "height", b.max.y-b.min.y, "rx", 5, "fill", "#e3eefa", "stroke", "#9dbbdc", "stroke-width", 0.8)
 	}
 	weight := ""
 	if l.bold {
 		weight = ";font-weight:700"
 	}
-	style := "font-size:" + number(l.size) + "px;fill:" + l.colour + weight
-	if !l.chip {
-		style += ";paint-order:stroke;stroke:" + paper + ";stroke-width:4px;stroke-linejoin:round"
+	style := "font-size:" + number(l.size) + "px;fill:" + l.color + weight
+	if !l.badge {
+		style += ";paint-order:stroke;stroke:" + background + ";stroke-width:4px;stroke-linejoin:round"
 	}
-	step := l.size * lineHeight
-	y := l.at.y - float64(len(l.lines)-1)*step/2 + l.size*0.36
-	for i, words := range l.lines {
-		f.text(l.at.x, y+float64(i)*step, words, "text-anchor", "middle", "style", style)
+	lineStep := l.size * lineHeight
+	y := l.at.y - float64(len(l.lines)-1)*lineStep/2 + l.size*0.36
+	for i, line := range l.lines {
+		f.text(l.at.x, y+float64(i)*lineStep, line, "text-anchor", "middle", "style", style)
 	}
 }
 
-// legend says what the signs of this figure mean.
-func (f *networkFigure) legend() key {
-	k := key{items: []keyItem{{"arrow", "a message, with the number of its step"}}}
+// legend explains the symbols of this figure.
+func (f *networkFigure) legend() legend {
+	k := legend{items: []legendItem{{"arrow", "a message, with the number of its step"}}}
 	for _, p := range f.panels {
-		if len(p.loads) > 0 {
-			k.items = append(k.items, keyItem{"red", "a link that is asked to carry several messages at once, and how many"})
+		if len(p.congested) > 0 {
+			k.items = append(k.items, legendItem{"congested", "a link that is asked to carry several messages at once, and how many"})
 			break
 		}
 	}
-	if f.plan.processors < len(f.plan.at) {
-		k.items = append(k.items, keyItem{"switch", "a switch"})
+	if f.layout.processors < len(f.layout.at) {
+		k.items = append(k.items, legendItem{"switch", "a switch"})
 	}
 	for _, p := range f.panels {
-		if len(p.holds) > 0 {
-			if celled(f.scene.Parts[0].Schedule) {
-				k.items = append(k.items, keyItem{"part", "2,3: 0.1: blocks 2 and 3 of ranks 0 and 1 together; R: of all"})
+		if len(p.contents) > 0 {
+			if hasLinePerBlock(f.scene.Parts[0].Schedule) {
+				k.items = append(k.items, legendItem{"partial", "2,3: 0.1: blocks 2 and 3 of ranks 0 and 1 together; R: of all"})
 			} else {
-				k.items = append(k.items, meaning(f.scene.Parts)...)
+				k.items = append(k.items, contentsLegend(f.scene.Parts)...)
 			}
 			break
 		}
 	}
-	for rank := range f.scene.Result.Ranks {
-		if f.isRoot(rank) {
-			k.items = append(k.items, keyItem{"root", "the root"})
-		}
+	if rootOf(f.scene) >= 0 {
+		k.items = append(k.items, legendItem{"root", "the root"})
 	}
 	k.measure()
 	return k

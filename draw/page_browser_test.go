@@ -23,14 +23,14 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// browserTime is how long a browser may take for all that is asked of it.
+// browserTime limits the time of a test in a browser.
 const browserTime = 2 * time.Minute
 
 // A browser is a running Chromium.
 type browser struct{ ctx context.Context }
 
-// newBrowser starts a Chromium with a profile of its own, and sees to it that
-// it ends with the test. A test that finds none is skipped, and fails in CI.
+// newBrowser starts a Chromium with its own profile, and stops it at the end of the
+// test. Without a Chromium the test is skipped, or fails in CI.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	program := findBrowser(t)
@@ -40,7 +40,7 @@ func newBrowser(t *testing.T) *browser {
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-component-update", true))
 	allocator, end := chromedp.NewExecAllocator(limit, flags...)
 	t.Cleanup(end)
-	quiet := func(string, ...any) {} // a test says by itself what is wrong
+	quiet := func(string, ...any) {} // the tests report problems themselves
 	ctx, _ := chromedp.NewContext(allocator, chromedp.WithLogf(quiet), chromedp.WithErrorf(quiet))
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("%s does not start: %v", program, err)
@@ -48,7 +48,7 @@ func newBrowser(t *testing.T) *browser {
 	process := chromedp.FromContext(ctx).Browser.Process()
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil { // waits for its end
-			t.Errorf("the browser does not end well: %v", err)
+			t.Errorf("the browser does not exit cleanly: %v", err)
 		}
 		if process.Signal(syscall.Signal(0)) == nil {
 			t.Errorf("the browser, process %d, outlives its test", process.Pid)
@@ -69,30 +69,30 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// A tab is a page that the browser shows.
+// A tab is a browser tab with a page.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	url    string
-	result *sim.Result // what it shows
+	result *sim.Result // of the simulation
 
 	mu       sync.Mutex
-	problems []string // what the page complains of
-	requests []string // what it loads
+	problems []string // exceptions and console messages
+	requests []string // URLs that the page loads
 }
 
-// A reader is how a page is looked at.
-type reader struct {
-	width       int64             // of the window; 0 for that of a desk
+// viewOptions are conditions under which a page is viewed.
+type viewOptions struct {
+	width       int64             // of the window, in pixels; 0 for 1280
 	preferences map[string]string // media features
-	scriptless  bool
+	noScript    bool
 }
 
-// open shows a page from the file system.
-func (b *browser) open(t *testing.T, s draw.Scene, r reader) *tab {
+// open writes the page of a scene to a file, and opens it in a tab.
+func (b *browser) open(t *testing.T, s draw.Scene, r viewOptions) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(page(t, s)), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(renderPage(t, s)), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := chromedp.NewContext(b.ctx)
@@ -113,12 +113,12 @@ func (b *browser) open(t *testing.T, s draw.Scene, r reader) *tab {
 	call(shown, log.Enable, cdp.Empty{})
 	call(shown, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 	call(shown, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: r.width, Height: 900, DeviceScaleFactor: 1, Mobile: r.width < 600})
-	call(shown, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: r.scriptless})
+	call(shown, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: r.noScript})
 	shown.do(chromedp.Navigate(shown.url))
 	return shown
 }
 
-// call gives the browser an order for the tab.
+// call sends a command to the tab.
 func call[P, R any](b *tab, order cdp.Command[P, R], params P) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, order, params); err != nil {
@@ -141,7 +141,7 @@ func (b *tab) listen(event any) {
 	}
 }
 
-// do does things in the page, or fails.
+// do runs actions in the page.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	if err := chromedp.Do(b.ctx, actions...); err != nil {
@@ -149,7 +149,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// value returns what a script evaluates to.
+// value returns the value of a script.
 func value[T any](b *tab, script string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script))
@@ -159,7 +159,7 @@ func value[T any](b *tab, script string) T {
 	return v
 }
 
-// until waits for a condition of the page.
+// until waits until a condition holds in the page.
 func (b *tab) until(what, condition string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](condition, chromedp.WithPollingTimeout(30*time.Second))); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Expressions that look at the page.
+// Expressions evaluated in the page.
 const (
 	clock    = `document.getElementById("clock").textContent`
 	headline = `document.getElementById("headline").textContent`
@@ -23,7 +23,7 @@ const (
 	rows     = `Array.from(document.querySelectorAll("#steps tr[aria-current=step]"), (tr) => tr.cells[0].textContent).join()`
 )
 
-// at fails unless the page shows a step, wherever it shows it.
+// at fails unless all parts of the page show the step.
 func (b *tab) at(step int) {
 	b.t.Helper()
 	if got := value[string](b, headline); !strings.Contains(got, fmt.Sprintf("tep %d of ", step)) {
@@ -32,7 +32,7 @@ func (b *tab) at(step int) {
 	if got := value[string](b, rows); got != fmt.Sprint(step) {
 		b.t.Errorf("the marked rows of the table are %q, want %d", got, step)
 	}
-	if got := value[string](b, `Array.from(document.querySelectorAll("#stage .frame.now > g"), (g) => g.id).join()`); got != fmt.Sprintf("step-%d", step) && !(got == "step-end" && value[bool](b, atEnd)) {
+	if got := value[string](b, `Array.from(document.querySelectorAll("#figure .frame.current > g"), (g) => g.id).join()`); got != fmt.Sprintf("step-%d", step) && !(got == "step-end" && value[bool](b, atEnd)) {
 		b.t.Errorf("the figure shows %q, want step %d", got, step)
 	}
 }
@@ -42,22 +42,22 @@ func TestAPageInABrowser(t *testing.T) {
 	scene := nearestFirst(t)
 	for _, c := range []struct {
 		claim  string
-		reader reader
+		reader viewOptions
 		check  func(*tab)
 	}{
-		{"it plays to the last step", reader{}, playsToTheEnd},
-		{"it pauses, and holds", reader{}, holdsWhilePaused},
-		{"the scrubber moves it", reader{}, scrubs},
-		{"buttons and rows move it", reader{}, clicks},
-		{"keys move it", reader{}, obeysKeys},
-		{"keys of a control are left to it", reader{}, leavesKeys},
-		{"the congested link is red", reader{}, showsCongestion},
-		{"messages go along their route", reader{}, movesMessages},
-		{"steps may last equally long", reader{}, countsSteps},
-		{"who wants no motion sees steps", reader{preferences: map[string]string{"prefers-reduced-motion": "reduce"}}, standsStill},
-		{"who wants a dark page gets one", reader{preferences: map[string]string{"prefers-color-scheme": "dark"}}, isDark},
-		{"it fits a telephone", reader{width: 360}, fits},
-		{"it stands without scripts", reader{scriptless: true}, standsWithoutScripts},
+		{"it plays to the last step", viewOptions{}, playsToTheEnd},
+		{"it stays where it is paused", viewOptions{}, staysWhilePaused},
+		{"the scrubber moves it", viewOptions{}, scrubs},
+		{"buttons and rows move it", viewOptions{}, clicks},
+		{"keys move it", viewOptions{}, handlesKeys},
+		{"keys of a control keep their meaning", viewOptions{}, leavesKeys},
+		{"the congested link is red", viewOptions{}, showsCongestion},
+		{"messages move along their routes", viewOptions{}, movesMessages},
+		{"by the clock of steps, steps last equally long", viewOptions{}, countsSteps},
+		{"with reduced motion it shows whole steps", viewOptions{preferences: map[string]string{"prefers-reduced-motion": "reduce"}}, standsStill},
+		{"it follows the dark color scheme", viewOptions{preferences: map[string]string{"prefers-color-scheme": "dark"}}, isDark},
+		{"it fits a phone", viewOptions{width: 360}, fits},
+		{"it is readable without scripts", viewOptions{noScript: true}, standsWithoutScripts},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			tab := b.open(t, scene, c.reader)
@@ -72,9 +72,9 @@ func TestAPageInABrowser(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what takes no time is played by steps", func(t *testing.T) {
-		s := played(t, sched.AllReduce, "recursive-doubling", "hypercube", 4, 5, model.Model{})
-		tab := b.open(t, s, reader{})
+	t.Run("a schedule that takes no time plays by steps", func(t *testing.T) {
+		s := simulate(t, sched.AllReduce, "recursive-doubling", "hypercube", 4, 5, model.Model{})
+		tab := b.open(t, s, viewOptions{})
 		tab.press(kb.End)
 		tab.at(2)
 		if got := value[string](tab, clock); got != "step 2 of 2" {
@@ -83,7 +83,7 @@ func TestAPageInABrowser(t *testing.T) {
 	})
 }
 
-// press types keys, wherever the focus is.
+// press types keys into the focused element.
 func (b *tab) press(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
@@ -94,7 +94,7 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// clock is what the clock says at a time.
+// clock returns the clock's text at a time.
 func (b *tab) clock(time float64) string {
 	return fmt.Sprintf("time %v of %v time units", time, b.result.Time)
 }
@@ -125,11 +125,11 @@ func playsToTheEnd(b *tab) {
 		b.t.Errorf("the page says %q, want %q", got, want)
 	}
 	b.speed("0.25")
-	b.click("#play") // begins anew
+	b.click("#play") // starts again
 	b.until("it plays again", playing+" && !("+atEnd+")")
 }
 
-func holdsWhilePaused(b *tab) {
+func staysWhilePaused(b *tab) {
 	b.speed("0.25")
 	b.press(" ")
 	b.until("it moves", position+" > 5")
@@ -171,7 +171,7 @@ func clicks(b *tab) {
 	b.at(1)
 }
 
-func obeysKeys(b *tab) {
+func handlesKeys(b *tab) {
 	second, third, end := b.result.PerStep[1].Start, b.result.PerStep[2].Start, b.result.Time
 	for _, c := range []struct {
 		key  string
@@ -188,11 +188,11 @@ func obeysKeys(b *tab) {
 		}
 	}
 	value[any](b, `document.getElementById("scrub").focus()`)
-	b.press(kb.Home + kb.ArrowRight) // by steps there, too
+	b.press(kb.Home + kb.ArrowRight) // moves by steps, even on the scrubber
 	b.at(2)
 }
 
-// leavesKeys checks that keys do there what they do everywhere.
+// leavesKeys checks that controls handle their own keys.
 func leavesKeys(b *tab) {
 	value[any](b, `document.getElementById("next").focus()`)
 	b.press(" ") // presses the button
@@ -204,17 +204,16 @@ func leavesKeys(b *tab) {
 		b.t.Errorf("End in the choice of speeds chooses %s", got)
 	}
 	if got := value[string](b, `getComputedStyle(document.activeElement).outlineStyle`); got != "solid" {
-		b.t.Errorf("the outline of what has the focus is %s", got)
+		b.t.Errorf("the outline of the focused element is %s", got)
 	}
 }
 
-// showsCongestion looks at step 2, in which both messages want to cross the
-// link from 1 to 2. CLAIM G3
+// showsCongestion checks step 2, whose two messages cross the link from 1 to 2. CLAIM G3
 func showsCongestion(b *tab) {
 	b.press(kb.ArrowRight)
 	const red = "rgb(200, 16, 46)"
 	for link, congested := range map[string]bool{"0→1": false, "1→2": true, "2→3": false} {
-		load := fmt.Sprintf(`document.querySelector(".frame.now [data-link='%s']")`, link)
+		load := fmt.Sprintf(`document.querySelector(".frame.current [data-link='%s']")`, link)
 		if got := value[string](b, `getComputedStyle(`+load+`).stroke`); (got == red) != congested {
 			b.t.Errorf("link %s is %s; red, which is %s, must be 1→2 alone", link, got, red)
 		}
@@ -222,7 +221,7 @@ func showsCongestion(b *tab) {
 			b.t.Errorf("link %s cannot be seen", link)
 		}
 	}
-	if got := value[string](b, `Array.from(document.querySelectorAll(".frame.now .badge"), (e) => e.textContent.trim()).join()`); got != "2" {
+	if got := value[string](b, `Array.from(document.querySelectorAll(".frame.current .load-count"), (e) => e.textContent.trim()).join()`); got != "2" {
 		b.t.Errorf("the loads in the figure are %q, want 2", got)
 	}
 	if got := value[string](b, `document.querySelector("#loads tbody tr.red").textContent`); got != "1→221" {
@@ -230,16 +229,16 @@ func showsCongestion(b *tab) {
 	}
 }
 
-// movesMessages looks at step 2: while 0→2 is on its way, 1→3 waits.
+// movesMessages checks step 2: while 0→2 moves, 1→3 waits.
 func movesMessages(b *tab) {
-	spot := func(time float64) (at struct{ Moving, Waiting []float64 }) {
+	positions := func(time float64) (at struct{ Moving, Waiting []float64 }) {
 		b.scrub(time)
 		at.Moving = value[[]float64](b, `Array.from(document.querySelectorAll("#dots .message:not(.waiting)"), (c) => Number(c.getAttribute("cx")))`)
 		at.Waiting = value[[]float64](b, `Array.from(document.querySelectorAll("#dots .message.waiting"), (c) => Number(c.getAttribute("cx")))`)
 		return at
 	}
 	first := b.result.Log[1] // 0→2
-	early, late, next := spot(first.Start+6), spot(first.End-6), spot(first.End+6)
+	early, late, next := positions(first.Start+6), positions(first.End-6), positions(first.End+6)
 	if len(early.Moving) != 1 || len(late.Moving) != 1 || early.Moving[0] >= late.Moving[0] {
 		b.t.Errorf("0→2 is at %v, then at %v", early.Moving, late.Moving)
 	}
@@ -250,7 +249,7 @@ func movesMessages(b *tab) {
 		b.t.Errorf("of messages of other steps the page says %q", got)
 	}
 	if len(next.Moving) != 1 || slices.Contains(next.Waiting, late.Waiting[0]) || next.Moving[0] < late.Waiting[0] {
-		b.t.Errorf("then there move %v and wait %v, want 1→3 to move", next.Moving, next.Waiting)
+		b.t.Errorf("then %v move and %v wait, want 1→3 to move", next.Moving, next.Waiting)
 	}
 }
 
@@ -266,7 +265,7 @@ func countsSteps(b *tab) {
 	}
 }
 
-// standsStill plays, and sees nothing between the beginnings of steps.
+// standsStill checks that playing shows only the starts of steps.
 func standsStill(b *tab) {
 	value[any](b, `window.seen = new Set(); new MutationObserver(() => seen.add(document.getElementById("clock").textContent)).observe(document.getElementById("clock"), { childList: true })`)
 	b.speed("4")
@@ -283,7 +282,7 @@ func standsStill(b *tab) {
 
 func isDark(b *tab) {
 	if got := value[string](b, `getComputedStyle(document.body).backgroundColor`); got != "rgb(20, 23, 29)" {
-		b.t.Errorf("the ground is %s", got)
+		b.t.Errorf("the background is %s", got)
 	}
 }
 
@@ -292,7 +291,7 @@ func fits(b *tab) {
 		b.t.Errorf("the page is %d wide", got)
 	}
 	if small := value[[]string](b, `Array.from(document.querySelectorAll("button, select"), (e) => e.id).filter((id) => document.getElementById(id).getBoundingClientRect().height < 44)`); len(small) > 0 {
-		b.t.Errorf("too small for a finger: %q", small)
+		b.t.Errorf("less than 44 pixels high: %q", small)
 	}
 }
 
@@ -303,7 +302,7 @@ func standsWithoutScripts(b *tab) {
 	if value[bool](b, `document.getElementById("controls").checkVisibility() || document.getElementById("detail").checkVisibility()`) {
 		b.t.Error("there are controls that do nothing")
 	}
-	for _, figure := range []string{"#stage", "#figure-1 svg", "#figure-3 svg"} {
+	for _, figure := range []string{"#figure", "#figure-1 svg", "#figure-3 svg"} {
 		if !value[bool](b, fmt.Sprintf(`document.querySelector("%s").getBoundingClientRect().height > 30`, figure)) {
 			b.t.Errorf("%s cannot be seen", figure)
 		}

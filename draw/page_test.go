@@ -16,8 +16,8 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// played simulates an algorithm on a network, and records it.
-func played(t *testing.T, c sched.Collective, spec, network string, p, words int, m model.Model) draw.Scene {
+// simulate returns the scene of an algorithm on a network.
+func simulate(t *testing.T, c sched.Collective, spec, network string, p, words int, m model.Model) draw.Scene {
 	t.Helper()
 	s, err := algo.New(c, spec, p, 0, 0)
 	if err != nil {
@@ -37,10 +37,10 @@ func played(t *testing.T, c sched.Collective, spec, network string, p, words int
 
 // nearestFirst congests the middle of a linear array. CLAIM G3
 func nearestFirst(t *testing.T) draw.Scene {
-	return played(t, sched.Bcast, "binomial,order=ascending", "linear", 8, 64, model.Default())
+	return simulate(t, sched.Bcast, "binomial,order=ascending", "linear", 8, 64, model.Default())
 }
 
-func page(t *testing.T, s draw.Scene) string {
+func renderPage(t *testing.T, s draw.Scene) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := draw.Page(&b, s); err != nil {
@@ -50,40 +50,40 @@ func page(t *testing.T, s draw.Scene) string {
 }
 
 func TestTheSameSceneMakesTheSamePage(t *testing.T) {
-	first := page(t, nearestFirst(t))
+	first := renderPage(t, nearestFirst(t))
 	for range 3 {
-		if page(t, nearestFirst(t)) != first {
+		if renderPage(t, nearestFirst(t)) != first {
 			t.Error("two pages of one scene differ")
 		}
 	}
 }
 
 func TestAPageLoadsNothing(t *testing.T) {
-	text := page(t, nearestFirst(t))
+	text := renderPage(t, nearestFirst(t))
 	for _, load := range []string{`https?://`, `\bsrc=`, `<link`, `@import`, `url\(`, `\bstyle=`, `\bon[a-z]+=`} {
 		if found := regexp.MustCompile(load).FindString(text); found != "" {
 			t.Errorf("the page has %q", found)
 		}
 	}
 	if !strings.Contains(text, "default-src &#39;none&#39;;") || strings.Contains(text, "unsafe") {
-		t.Error("the page's policy lets pass what it does not need")
+		t.Error("the page's policy allows more than it needs")
 	}
 }
 
 func TestNoTitleBreaksOutOfAPage(t *testing.T) {
 	s := nearestFirst(t)
-	calm := strings.Count(page(t, s), "<script")
+	calm := strings.Count(renderPage(t, s), "<script")
 	s.Title = "</title></script><script>alert(1)</script><!-- \u2028 \" ' `"
 	s.Parts[0].Schedule.Algorithm = s.Title
-	text := page(t, s)
+	text := renderPage(t, s)
 	if got := strings.Count(text, "<script"); got != calm {
 		t.Errorf("%d scripts, want %d", got, calm)
 	}
-	film(t, text)
+	pageAnimation(t, text)
 }
 
-// film returns what the page's script reads.
-func film(t *testing.T, page string) (f struct {
+// pageAnimation returns the data of the page's script.
+func pageAnimation(t *testing.T, page string) (f struct {
 	Steps []struct {
 		First, Last int
 		Loads       []struct{ Link, Messages int }
@@ -93,8 +93,8 @@ func film(t *testing.T, page string) (f struct {
 		Start, End float64
 		Route      []int
 	}
-	Links []string
-	Holds [][]string
+	Links    []string
+	Contents [][]string
 }) {
 	t.Helper()
 	_, data, _ := strings.Cut(page, `type="application/json">`)
@@ -121,8 +121,8 @@ func TestAPageShowsTheLoadsThatTheSimulationFound(t *testing.T) {
 		{sched.Barrier, "dissemination", "fattree:k=4", 16},
 		{sched.AllReduce, "ring", "dragonfly:2,1,1", 6},
 	} {
-		s := played(t, c.collective, c.spec, c.network, c.p, 48, model.Default())
-		f := film(t, page(t, s))
+		s := simulate(t, c.collective, c.spec, c.network, c.p, 48, model.Default())
+		f := pageAnimation(t, renderPage(t, s))
 		r := s.Result
 		if len(f.Steps) != r.Steps || len(f.Messages) != r.Messages {
 			t.Fatalf("%s on %s: %d steps and %d messages, want %d and %d", c.spec, c.network, len(f.Steps), len(f.Messages), r.Steps, r.Messages)
@@ -143,7 +143,7 @@ func TestAPageShowsTheLoadsThatTheSimulationFound(t *testing.T) {
 }
 
 func TestAPageNamesTheCriticalPathAndTheCongestedLinks(t *testing.T) {
-	text := page(t, nearestFirst(t))
+	text := renderPage(t, nearestFirst(t))
 	for _, want := range []string{">link 1→2<", "1→2 (2)", "3→4 (4)", "Step 2 of 3: 0→2, 1→3. Congested links"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
@@ -151,7 +151,7 @@ func TestAPageNamesTheCriticalPathAndTheCongestedLinks(t *testing.T) {
 	}
 }
 
-func TestAPageSaysWhatRanksHold(t *testing.T) {
+func TestAPageShowsTheContentsOfRanks(t *testing.T) {
 	for _, c := range []struct {
 		collective sched.Collective
 		spec       string
@@ -161,15 +161,15 @@ func TestAPageSaysWhatRanksHold(t *testing.T) {
 		{sched.Scatter, "binomial", [][]string{{"(0–3)", "", "", ""}, {"(0,1)", "", "(2,3)", ""}, {"(0)", "(1)", "(2)", "(3)"}}},
 		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0.1", "0.1", "2.3", "2.3"}, {"R", "R", "R", "R"}}}, // CLAIM V1
 	} {
-		f := film(t, page(t, played(t, c.collective, c.spec, "hypercube", 4, 8, model.Default())))
-		if !slices.EqualFunc(f.Holds, c.want, slices.Equal) {
-			t.Errorf("%v %s: ranks hold %q, want %q", c.collective, c.spec, f.Holds, c.want)
+		f := pageAnimation(t, renderPage(t, simulate(t, c.collective, c.spec, "hypercube", 4, 8, model.Default())))
+		if !slices.EqualFunc(f.Contents, c.want, slices.Equal) {
+			t.Errorf("%v %s: ranks hold %q, want %q", c.collective, c.spec, f.Contents, c.want)
 		}
 	}
 }
 
 func TestAPageOfSeveralSchedulesPlaysThemTogether(t *testing.T) {
-	s := played(t, sched.Bcast, "binomial", "linear", 4, 8, model.Default())
+	s := simulate(t, sched.Bcast, "binomial", "linear", 4, 8, model.Default())
 	parts := []sim.Part{{Schedule: s.Parts[0].Schedule, Words: 8}, {Schedule: s.Parts[0].Schedule, Words: 8, Ranks: []int{4, 5, 6, 7}}}
 	on, err := topo.NewLinear(8)
 	if err != nil {
@@ -179,20 +179,20 @@ func TestAPageOfSeveralSchedulesPlaysThemTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := film(t, page(t, draw.Scene{Parts: parts, Result: r}))
-	if len(f.Messages) != 6 || len(f.Holds) != 0 {
-		t.Errorf("%d messages and %d states, want 6 and none", len(f.Messages), len(f.Holds))
+	f := pageAnimation(t, renderPage(t, draw.Scene{Parts: parts, Result: r}))
+	if len(f.Messages) != 6 || len(f.Contents) != 0 {
+		t.Errorf("%d messages and %d states, want 6 and none", len(f.Messages), len(f.Contents))
 	}
 }
 
 func TestAPageOfOneRankHasNothingToPlay(t *testing.T) {
-	text := page(t, played(t, sched.Bcast, "binomial", "linear", 1, 5, model.Default()))
+	text := renderPage(t, simulate(t, sched.Bcast, "binomial", "linear", 1, 5, model.Default()))
 	if !strings.Contains(text, "nothing to send") {
 		t.Error("the page does not say that there is nothing to send")
 	}
 }
 
-func TestWhatNobodyCanLookAtIsRefused(t *testing.T) {
+func TestUnreadablePagesAreRefused(t *testing.T) {
 	unrecorded := nearestFirst(t)
 	unrecorded.Result.Log = nil
 	for _, c := range []struct {
@@ -201,10 +201,10 @@ func TestWhatNobodyCanLookAtIsRefused(t *testing.T) {
 	}{
 		{unrecorded, "without its log: want one made with Record"},
 		{draw.Scene{}, "without its log: want one made with Record"},
-		{played(t, sched.Bcast, "binomial", "hypercube", 1024, 5, model.Default()), "want at most"},
-		{played(t, sched.AllGather, "ring", "full", 64, 5, model.Default()), ""},
-		{played(t, sched.AllToAll, "ecube", "hypercube", 32, 5, model.Default()), ""},
-		{played(t, sched.AllReduce, "ring", "ring", 64, 64, model.Default()), "8064 messages: want at most"},
+		{simulate(t, sched.Bcast, "binomial", "hypercube", 1024, 5, model.Default()), "want at most"},
+		{simulate(t, sched.AllGather, "ring", "full", 64, 5, model.Default()), ""},
+		{simulate(t, sched.AllToAll, "ecube", "hypercube", 32, 5, model.Default()), ""},
+		{simulate(t, sched.AllReduce, "ring", "ring", 64, 64, model.Default()), "8064 messages: want at most"},
 	} {
 		var b bytes.Buffer
 		err := draw.Page(&b, c.scene)
@@ -214,7 +214,7 @@ func TestWhatNobodyCanLookAtIsRefused(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n")):
 			t.Errorf("error %v, want one line with %q", err, c.want)
 		case c.want != "" && b.Len() > 0:
-			t.Errorf("%d bytes of a page that is refused", b.Len())
+			t.Errorf("%d bytes of a page despite the error", b.Len())
 		}
 	}
 }

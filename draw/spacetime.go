@@ -10,195 +10,200 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// What a space–time figure can hold and still be read.
+// Limits above which a space–time figure is illegible.
 const (
-	mostTimelines = 64
-	mostArrows    = 1024
+	maxTimelines      = 64   // ranks
+	maxTimelineArrows = 1024 // messages
 )
 
-// SpaceTime draws when each rank does what: ranks down, time across. A message
-// is a bar where it is sent, a lighter one where it is received, and an arrow
-// from when it starts to when it has come. What waits for a link or a port is
-// hatched. The messages of the critical path are outlined, and their arrows
-// heavy.
+// SpaceTime draws the activity of each rank over time: ranks down, time across. A
+// message has a bar at its sender, a lighter bar at its receiver, and an arrow
+// from its start to its arrival. Hatched bars show a message that waits for a link
+// or a port. The critical path has outlined bars and heavy arrows.
 //
-// An error says that there is nothing, or too much, to be read; or is the
-// writer's.
+// SpaceTime returns an error if the scene has no log, if there are more than 64
+// ranks or 1024 messages, or if w fails.
 func SpaceTime(w io.Writer, s Scene) error {
-	if err := recorded(s); err != nil {
+	if err := checkRecorded(s); err != nil {
 		return err
 	}
 	r := s.Result
-	if r.Ranks > mostTimelines || len(r.Log) > mostArrows {
-		return fmt.Errorf("a space–time figure of %d messages among %d ranks: want at most %d among %d, or nobody can read it",
-			len(r.Log), r.Ranks, mostArrows, mostTimelines)
+	if r.Ranks > maxTimelines || len(r.Log) > maxTimelineArrows {
+		return fmt.Errorf("a space–time figure of %d messages among %d ranks: want at most %d among %d, to be legible",
+			len(r.Log), r.Ranks, maxTimelineArrows, maxTimelines)
 	}
-	return newSpaceTime(s).draw().writeTo(w)
+	return newSpaceTimeFigure(s).draw().writeTo(w)
 }
 
-// recorded reports an error unless a scene has all messages.
-func recorded(s Scene) error {
-	if s.Result == nil || len(s.Result.Log) != s.Result.Messages {
-		return fmt.Errorf("a simulation without its log: want one made with Record")
-	}
-	return nil
-}
-
-// A spaceTime is a figure under way.
-type spaceTime struct {
+// A spaceTimeFigure is a space–time figure while it is drawn.
+type spaceTimeFigure struct {
 	scene    Scene
-	lanes    []lanes
-	on       []place                // per message, its lanes: of those out at its sender, of those in at its receiver
-	critical map[sim.Message]string // what those of the critical path wait for, or ""
+	tracks   []rankTracks
+	tracksOf []endpoints            // by message, indices in the tracks of its ranks, out before in
+	critical map[sim.Message]string // the messages of the critical path, with the resource they wait for or ""
+	spaceTimeLayout
 	*svg
-
-	left, top     float64 // of the ranks' rows
-	width, height float64 // of all rows
-	lane, gap     float64 // heights of a lane, and between rows
-	small         bool    // too small for words on bars
-	rows          []float64
-	span          float64 // the time that the width stands for
 }
 
-func newSpaceTime(s Scene) *spaceTime {
+// A spaceTimeLayout has the positions and sizes of the rows, in pixels. A row
+// shows a rank.
+type spaceTimeLayout struct {
+	left, top           float64 // of all rows
+	width, height       float64 // of all rows
+	trackHeight, rowGap float64
+	compact             bool // bars are too low for text
+	rows                []float64
+	span                float64 // the time that corresponds to width
+}
+
+func newSpaceTimeFigure(s Scene) *spaceTimeFigure {
 	r := s.Result
-	f := &spaceTime{scene: s, lanes: newLanes(s), critical: make(map[sim.Message]string), span: r.Time}
+	f := &spaceTimeFigure{scene: s, tracks: newRankTracks(s), critical: make(map[sim.Message]string)}
 	for _, leg := range r.Path {
 		f.critical[leg.Message] = leg.WaitedFor
 	}
-	if f.span == 0 {
-		f.span = 1
-	}
-	f.on = lanesOf(f.lanes, len(r.Log))
-	f.left = 28 + textWidth("rank "+strconv.Itoa(r.Ranks-1), 14)
-	f.top = 106
-	f.width = min(max(float64(len(r.PerStep))*150, 760), 1500)
-	f.lane, f.gap = 15, 14
-	if f.small = r.Ranks > 20; f.small {
-		f.lane, f.gap = 9, 6
-	}
-	for _, l := range f.lanes {
-		f.rows = append(f.rows, f.top+f.height)
-		f.height += f.lane*float64(len(l.out)+len(l.in)) + f.gap
-	}
+	f.tracksOf = trackIndices(f.tracks, len(r.Log))
+	f.spaceTimeLayout = newSpaceTimeLayout(r, f.tracks)
 	return f
 }
 
-// lanesOf returns on which lanes each message is.
-func lanesOf(all []lanes, messages int) []place {
-	on := make([]place, messages)
-	for _, l := range all {
-		for i, out := range l.out {
-			for _, b := range out {
-				on[b.message].send = i
+func newSpaceTimeLayout(r *sim.Result, tracks []rankTracks) spaceTimeLayout {
+	l := spaceTimeLayout{
+		left:        28 + textWidth("rank "+strconv.Itoa(r.Ranks-1), 14),
+		top:         106,
+		width:       min(max(float64(len(r.PerStep))*150, 760), 1500),
+		trackHeight: 15,
+		rowGap:      14,
+		span:        r.Time,
+	}
+	if l.compact = r.Ranks > 20; l.compact {
+		l.trackHeight, l.rowGap = 9, 6
+	}
+	if l.span == 0 {
+		l.span = 1
+	}
+	for _, t := range tracks {
+		l.rows = append(l.rows, l.top+l.height)
+		l.height += l.trackHeight*float64(len(t.out)+len(t.in)) + l.rowGap
+	}
+	return l
+}
+
+// trackIndices returns the tracks of each message at its sender and receiver.
+func trackIndices(tracks []rankTracks, messages int) []endpoints {
+	at := make([]endpoints, messages)
+	for _, r := range tracks {
+		for i, out := range r.out {
+			for _, bar := range out {
+				at[bar.message].send = i
 			}
 		}
-		for i, in := range l.in {
-			for _, b := range in {
-				if b.deed == receives {
-					on[b.message].recv = len(l.out) + i
+		for i, in := range r.in {
+			for _, bar := range in {
+				if bar.activity == receiving {
+					at[bar.message].recv = len(r.out) + i
 				}
 			}
 		}
 	}
-	return on
+	return at
 }
 
-func (f *spaceTime) draw() *svg {
+func (f *spaceTimeFigure) draw() *svg {
 	r := f.scene.Result
 	f.svg = newSVG("spacetime", f.scene.Title, f.describe(), max(f.left+f.width+60, titleWidth(f.scene.Title)), f.top+f.height+84)
 	f.start("defs")
 	f.start("pattern", "id", "spacetime-waits", "width", 6, "height", 6, "patternUnits", "userSpaceOnUse", "patternTransform", "rotate(45)")
-	f.empty("rect", "width", 6, "height", 6, "fill", paper)
+	f.empty("rect", "width", 6, "height", 6, "fill", background)
 	f.empty("rect", "width", 2, "height", 6, "fill", red, "fill-opacity", "0.55")
 	f.end()
 	f.end()
 	f.text(24, 34, f.scene.Title, "style", "font-size:19px;font-weight:600")
-	f.legend()
-	f.steps()
-	f.axis()
-	for rank, l := range f.lanes {
-		f.row(rank, l)
+	f.drawLegend()
+	f.shadeSteps()
+	f.drawAxis()
+	for rank, t := range f.tracks {
+		f.drawRow(rank, t)
 	}
-	for _, critical := range []bool{false, true} { // which come on top
+	for _, critical := range []bool{false, true} { // critical arrows on top
 		for i := range r.Log {
 			if f.isCritical(r.Log[i]) == critical {
-				f.arrow(i)
+				f.drawArrow(i)
 			}
 		}
 	}
-	f.labels()
+	f.drawLabels()
 	return f.svg
 }
 
-// x is where a time is. The conversion keeps machines that can fuse a product
-// and a sum from rounding otherwise than the others.
-func (f *spaceTime) x(time float64) float64 { return f.left + float64(time/f.span*f.width) }
+// x returns the position of a time. The conversion prevents a fused multiply-add,
+// so that figures have the same bytes on all machines.
+func (l *spaceTimeLayout) x(time float64) float64 { return l.left + float64(time/l.span*l.width) }
 
-// y is the top of a lane of a rank; lanes in come after those out.
-func (f *spaceTime) y(rank, lane int) float64 {
-	return f.rows[rank] + f.gap/2 + float64(lane)*f.lane
+// y returns the top of a track of a rank, out before in.
+func (l *spaceTimeLayout) y(rank, track int) float64 {
+	return l.rows[rank] + l.rowGap/2 + float64(track)*l.trackHeight
 }
 
-// row draws a rank's name and its bars.
-func (f *spaceTime) row(rank int, l lanes) {
+// drawRow draws a rank's name and its bars.
+func (f *spaceTimeFigure) drawRow(rank int, t rankTracks) {
 	top, middle := f.rows[rank], f.rows[rank]+f.rowHeight(rank)/2
-	f.empty("line", "x1", f.left, "y1", top, "x2", f.left+f.width, "y2", top, "stroke", faint, "stroke-opacity", "0.35", "stroke-width", 1)
+	f.empty("line", "x1", f.left, "y1", top, "x2", f.left+f.width, "y2", top, "stroke", muted, "stroke-opacity", "0.35", "stroke-width", 1)
 	size := "14px"
-	if f.small {
+	if f.compact {
 		size = "11px"
 	}
 	f.text(f.left-12, middle+5, fmt.Sprintf("rank %d", rank), "text-anchor", "end", "style", "font-size:"+size)
-	for i, lane := range l.out {
-		f.bars(lane, f.y(rank, i))
+	for i, track := range t.out {
+		f.drawBars(track, f.y(rank, i))
 	}
-	for i, lane := range l.in {
-		f.bars(lane, f.y(rank, len(l.out)+i))
+	for i, track := range t.in {
+		f.drawBars(track, f.y(rank, len(t.out)+i))
 	}
 }
 
-// bars draws the bars of one lane, each with words for who points at it.
-func (f *spaceTime) bars(l lane, y float64) {
-	for _, b := range l {
-		attributes := []any{"x", f.x(b.start), "y", y + 1, "width", f.x(b.end) - f.x(b.start), "height", f.lane - 2}
-		tip := fmt.Sprintf("combines, from %s to %s", shortNumber(b.start), shortNumber(b.end))
-		if b.message >= 0 && b.deed != combines {
+// drawBars draws the bars of one track, each with a tooltip.
+func (f *spaceTimeFigure) drawBars(t track, y float64) {
+	for _, b := range t {
+		attributes := []any{"x", f.x(b.start), "y", y + 1, "width", f.x(b.end) - f.x(b.start), "height", f.trackHeight - 2}
+		title := fmt.Sprintf("combines, from %s to %s", shortNumber(b.start), shortNumber(b.end))
+		if b.message >= 0 && b.activity != combining {
 			m := f.scene.Result.Log[b.message]
-			attributes = append(attributes, f.look(b.deed, m)...)
-			tip = f.tip(b, m)
+			attributes = append(attributes, f.barStyle(b.activity, m)...)
+			title = f.tooltip(b, m)
 		} else {
-			attributes = append(attributes, "fill", combiningFill, "stroke", combiningEdge, "stroke-width", 1)
+			attributes = append(attributes, "fill", combiningFill, "stroke", combiningStroke, "stroke-width", 1)
 		}
 		f.svg.start("rect", attributes...)
-		f.words("title", tip)
+		f.element("title", title)
 		f.svg.end()
 	}
 }
 
-// Combining has a colour that is no step's.
+// The color of combining differs from the step colors.
 const (
-	combiningFill = "#f4c542"
-	combiningEdge = "#8a6a00"
+	combiningFill   = "#f4c542"
+	combiningStroke = "#8a6a00"
 )
 
-// look is the fill and the edge of a bar.
-func (f *spaceTime) look(d deed, m sim.Message) []any {
-	edge, width := hue(m.Step), 1.0
+// barStyle returns the attributes of a bar.
+func (f *spaceTimeFigure) barStyle(a activity, m sim.Message) []any {
+	stroke, width := stepColor(m.Step), 1.0
 	if f.isCritical(m) {
-		edge, width = ink, 2
+		stroke, width = foreground, 2
 	}
-	switch d {
-	case waits:
+	switch a {
+	case waiting:
 		return []any{"fill", "url(#spacetime-waits)", "stroke", red, "stroke-opacity", "0.5", "stroke-width", 1}
-	case sends:
-		return []any{"fill", hue(m.Step), "stroke", edge, "stroke-width", width}
+	case sending:
+		return []any{"fill", stepColor(m.Step), "stroke", stroke, "stroke-width", width}
 	}
-	return []any{"fill", tint(m.Step), "stroke", edge, "stroke-width", width}
+	return []any{"fill", stepTint(m.Step), "stroke", stroke, "stroke-width", width}
 }
 
-// tint is a light shade of a step's colour.
-func tint(step int) string {
-	v, _ := strconv.ParseUint(hue(step)[1:], 16, 32) // it is one of ours
+// stepTint returns a light shade of the color of a step.
+func stepTint(step int) string {
+	v, _ := strconv.ParseUint(stepColor(step)[1:], 16, 32) // stepColor returns constants of this package
 	mixed := uint64(0)
 	for shift := 16; shift >= 0; shift -= 8 {
 		mixed = mixed<<8 | (v>>shift&0xff*28+0xff*72)/100
@@ -206,78 +211,78 @@ func tint(step int) string {
 	return fmt.Sprintf("#%06x", mixed)
 }
 
-func (f *spaceTime) tip(b bar, m sim.Message) string {
-	what := [...]string{sends: "sent", receives: "received", waits: "waits"}[b.deed]
-	words := "words"
+func (f *spaceTimeFigure) tooltip(b bar, m sim.Message) string {
+	verb := [...]string{sending: "sent", receiving: "received", waiting: "waits"}[b.activity]
+	noun := "words"
 	if m.Words == 1 {
-		words = "word"
+		noun = "word"
 	}
-	return fmt.Sprintf("step %d, %d→%d, %d %s: %s from %s to %s", m.Step+1, m.From, m.To, m.Words, words, what, shortNumber(b.start), shortNumber(b.end))
+	return fmt.Sprintf("step %d, %d→%d, %d %s: %s from %s to %s", m.Step+1, m.From, m.To, m.Words, noun, verb, shortNumber(b.start), shortNumber(b.end))
 }
 
-func (f *spaceTime) isCritical(m sim.Message) bool {
+func (f *spaceTimeFigure) isCritical(m sim.Message) bool {
 	_, ok := f.critical[m]
 	return ok
 }
 
-// labels writes the other end of each message on its bar, above the arrows, and
-// what the critical path waits for, where there is room.
-func (f *spaceTime) labels() {
-	if f.small {
+// drawLabels labels every bar that has room, above the arrows: messages with the
+// other rank, and waits on the critical path with the resource.
+func (f *spaceTimeFigure) drawLabels() {
+	if f.compact {
 		return
 	}
-	for rank, l := range f.lanes {
-		for i, lane := range slices.Concat(l.out, l.in) {
-			for _, b := range lane {
-				f.label(rank, i, b)
+	for rank, t := range f.tracks {
+		for i, track := range slices.Concat(t.out, t.in) {
+			for _, b := range track {
+				f.drawLabel(rank, i, b)
 			}
 		}
 	}
 }
 
-func (f *spaceTime) label(rank, i int, b bar) {
-	if b.deed == combines {
+func (f *spaceTimeFigure) drawLabel(rank, i int, b bar) {
+	if b.activity == combining {
 		return
 	}
 	m := f.scene.Result.Log[b.message]
-	words, fill, ground := "", ink, paper
+	text, fill, outline := "", foreground, background
 	switch {
-	case b.deed == sends:
-		words, fill, ground = fmt.Sprintf("→ %d", m.To), paper, hue(m.Step)
-	case b.deed == receives:
-		words, ground = fmt.Sprintf("← %d", m.From), tint(m.Step)
+	case b.activity == sending:
+		text, fill, outline = fmt.Sprintf("→ %d", m.To), background, stepColor(m.Step)
+	case b.activity == receiving:
+		text, outline = fmt.Sprintf("← %d", m.From), stepTint(m.Step)
 	case rank == m.From:
-		words = f.critical[m]
+		text = f.critical[m]
 	}
 	width := f.x(b.end) - f.x(b.start)
-	if words == "" || textWidth(words, 11)+6 > width {
+	if text == "" || textWidth(text, 11)+6 > width {
 		return
 	}
-	f.text(f.x(b.start)+width/2, f.y(rank, i)+f.lane/2+4, words, "text-anchor", "middle",
-		"style", "font-size:11px;paint-order:stroke;stroke-width:3px;stroke-linejoin:round;stroke:"+ground+";fill:"+fill)
+	f.text(f.x(b.start)+width/2, f.y(rank, i)+f.trackHeight/2+4, text, "text-anchor", "middle",
+		"style", "font-size:11px;paint-order:stroke;stroke-width:3px;stroke-linejoin:round;stroke:"+outline+";fill:"+fill)
 }
 
-// arrow leads from when a message starts at its sender to when it has come.
-func (f *spaceTime) arrow(i int) {
+// drawArrow draws an arrow from the start of a message to its arrival.
+func (f *spaceTimeFigure) drawArrow(i int) {
 	m := f.scene.Result.Log[i]
-	x1, y1 := f.x(m.Start), f.y(m.From, f.on[i].send)+f.lane/2
-	x2, y2 := f.x(m.End), f.y(m.To, f.on[i].recv)+f.lane/2
-	colour, width, head := hue(m.Step), 1.3, 9.0
+	x1, y1 := f.x(m.Start), f.y(m.From, f.tracksOf[i].send)+f.trackHeight/2
+	x2, y2 := f.x(m.End), f.y(m.To, f.tracksOf[i].recv)+f.trackHeight/2
+	color, width, head := stepColor(m.Step), 1.3, 9.0
 	if f.isCritical(m) {
-		colour, width, head = ink, 2.6, 12
+		color, width, head = foreground, 2.6, 12
 	}
 	length := math.Hypot(x2-x1, y2-y1)
 	if length == 0 {
 		return
 	}
 	dx, dy := (x2-x1)/length, (y2-y1)/length
-	along := func(back, aside float64) string { // a point of the head, seen from its tip
-		return number(x2-float64(dx*back)-float64(dy*aside)) + " " + number(y2-float64(dy*back)+float64(dx*aside))
+	along := func(back, side float64) string { // a point of the head, relative to its tip
+		return number(x2-float64(dx*back)-float64(dy*side)) + " " + number(y2-float64(dy*back)+float64(dx*side))
 	}
 	shaft := "M" + number(x1) + " " + number(y1) + "L" + along(head*0.8, 0)
-	f.empty("path", "d", shaft, "fill", "none", "stroke", paper, "stroke-opacity", "0.8", "stroke-width", width+2.4)
-	f.empty("path", "d", shaft, "fill", "none", "stroke", colour, "stroke-width", width)
-	f.empty("circle", "cx", x1, "cy", y1, "r", width+1.2, "fill", colour, "stroke", paper, "stroke-width", 1)
+	f.empty("path", "d", shaft, "fill", "none", "stroke", background, "stroke-opacity", "0.8", "stroke-width", width+2.4)
+	f.empty("path", "d", shaft, "fill", "none", "stroke", color, "stroke-width", width)
+	f.empty("circle", "cx", x1, "cy", y1, "r", width+1.2, "fill", color, "stroke", background, "stroke-width", 1)
 	f.empty("path", "d", "M"+along(0, 0)+"L"+along(head, head*0.42)+"L"+along(head, -head*0.42)+"Z",
-		"fill", colour, "stroke", paper, "stroke-width", 0.8)
+		"fill", color, "stroke", background, "stroke-width", 0.8)
 }

@@ -8,57 +8,57 @@ import (
 	"strings"
 )
 
-// steps shades every other step, behind all else, and numbers them. Steps that
-// do not overlap are bands over all ranks. Where they do each rank has its own,
-// and the numbers stand where the steps begin.
-func (f *spaceTime) steps() {
-	apart, last := true, 0.0
+// shadeSteps shades the steps in the background, in turn, and numbers them. Steps
+// that do not overlap are bands over all ranks. If steps overlap, each rank has
+// its own bands, and the numbers stand at the starts of the steps.
+func (f *spaceTimeFigure) shadeSteps() {
+	disjoint, last := true, 0.0
 	for _, step := range f.scene.Result.PerStep {
 		if step.Messages > 0 {
-			apart = apart && step.Start >= last
+			disjoint = disjoint && step.Start >= last
 			last = step.End
 		}
 	}
-	if !apart {
-		f.ownSteps()
+	if !disjoint {
+		f.shadeRankSteps()
 	}
 	free := 0.0
 	for i, step := range f.scene.Result.PerStep {
 		if step.Messages == 0 {
-			continue // copies alone take no room
+			continue // the step has only local copies
 		}
 		x, width := f.x(step.Start), f.x(step.End)-f.x(step.Start)
-		if apart {
-			f.band(i, x, f.top-22, width, f.height+22)
+		if disjoint {
+			f.shadeBand(i, x, f.top-22, width, f.height+22)
 		}
 		label := fmt.Sprintf("step %d", i+1)
 		if textWidth(label, 13) > width {
 			label = strconv.Itoa(i + 1)
 		}
 		needs := textWidth(label, 13)
-		if !apart {
+		if !disjoint {
 			width = needs
 		}
 		if x >= free && needs <= width {
-			f.text(x+width/2, f.top-7, label, "text-anchor", "middle", "style", "font-size:13px;font-weight:600;fill:"+hue(i))
+			f.text(x+width/2, f.top-7, label, "text-anchor", "middle", "style", "font-size:13px;font-weight:600;fill:"+stepColor(i))
 			free = x + width
 		}
 	}
 }
 
-func (f *spaceTime) band(step int, x, y, width, height float64) {
-	fill := pale
+func (f *spaceTimeFigure) shadeBand(step int, x, y, width, height float64) {
+	fill := subtle
 	if step%2 == 1 {
 		fill = "#f8f9fb"
 	}
 	f.empty("rect", "x", x, "y", y, "width", width, "height", height, "fill", fill)
 }
 
-// ownSteps shades the steps of each rank by themselves.
-func (f *spaceTime) ownSteps() {
+// shadeRankSteps shades the steps of each rank separately.
+func (f *spaceTimeFigure) shadeRankSteps() {
 	r := f.scene.Result
 	type span struct{ start, end float64 }
-	for rank := range f.lanes {
+	for rank := range f.tracks {
 		spans := make([]span, r.Steps)
 		for _, m := range r.Log {
 			if m.From != rank && m.To != rank {
@@ -72,20 +72,20 @@ func (f *spaceTime) ownSteps() {
 		}
 		for i, s := range spans {
 			if s.end > s.start {
-				f.band(i, f.x(s.start), f.rows[rank], f.x(s.end)-f.x(s.start), f.rowHeight(rank))
+				f.shadeBand(i, f.x(s.start), f.rows[rank], f.x(s.end)-f.x(s.start), f.rowHeight(rank))
 			}
 		}
 	}
 }
 
-func (f *spaceTime) rowHeight(rank int) float64 {
-	return f.lane*float64(len(f.lanes[rank].out)+len(f.lanes[rank].in)) + f.gap
+func (f *spaceTimeFigure) rowHeight(rank int) float64 {
+	return f.trackHeight*float64(len(f.tracks[rank].out)+len(f.tracks[rank].in)) + f.rowGap
 }
 
-// axis draws the time below the ranks.
-func (f *spaceTime) axis() {
+// drawAxis draws the time axis below the ranks.
+func (f *spaceTimeFigure) drawAxis() {
 	bottom := f.top + f.height
-	f.start("g", "stroke", faint, "stroke-width", 1)
+	f.start("g", "stroke", muted, "stroke-width", 1)
 	f.empty("line", "x1", f.left, "y1", bottom, "x2", f.left+f.width, "y2", bottom)
 	ticks := roundTicks(f.span, int(f.width/80))
 	for _, t := range ticks {
@@ -98,7 +98,7 @@ func (f *spaceTime) axis() {
 	}
 	f.text(f.left+f.width/2, bottom+46, "time, in the unit of ts", "text-anchor", "middle")
 	total := f.scene.Result.Time
-	f.empty("line", "x1", f.x(total), "y1", f.top-6, "x2", f.x(total), "y2", bottom+5, "stroke", ink, "stroke-width", 1.5)
+	f.empty("line", "x1", f.x(total), "y1", f.top-6, "x2", f.x(total), "y2", bottom+5, "stroke", foreground, "stroke-width", 1.5)
 	anchor := "end"
 	if total == 0 {
 		anchor = "start"
@@ -106,53 +106,53 @@ func (f *spaceTime) axis() {
 	f.text(f.x(total), f.top-28, "done at "+shortNumber(total), "text-anchor", anchor, "style", "font-weight:600")
 }
 
-// legend says what is what, of all that occurs.
-func (f *spaceTime) legend() {
-	occurs := make(map[deed]bool)
-	for _, l := range f.lanes {
-		for _, lane := range slices.Concat(l.out, l.in) {
-			for _, b := range lane {
-				occurs[b.deed] = true
+// drawLegend explains the activities that occur.
+func (f *spaceTimeFigure) drawLegend() {
+	occurs := make(map[activity]bool)
+	for _, t := range f.tracks {
+		for _, track := range slices.Concat(t.out, t.in) {
+			for _, b := range track {
+				occurs[b.activity] = true
 			}
 		}
 	}
 	x, y := 24.0, 52.0
-	entry := func(words string, attributes ...any) {
+	entry := func(text string, attributes ...any) {
 		f.empty("rect", append([]any{"x", x, "y", y, "width", 26, "height", 13}, attributes...)...)
-		f.text(x+33, y+11, words, "style", "font-size:13px")
-		x += 33 + textWidth(words, 13) + 18
+		f.text(x+33, y+11, text, "style", "font-size:13px")
+		x += 33 + textWidth(text, 13) + 18
 	}
-	if occurs[sends] {
-		entry("sent", "fill", hue(0), "stroke", hue(0))
-		entry("received", "fill", tint(0), "stroke", hue(0))
+	if occurs[sending] {
+		entry("sent", "fill", stepColor(0), "stroke", stepColor(0))
+		entry("received", "fill", stepTint(0), "stroke", stepColor(0))
 	}
-	if occurs[waits] {
+	if occurs[waiting] {
 		entry("waits for a link or a port", "fill", "url(#spacetime-waits)", "stroke", red, "stroke-opacity", "0.5")
 	}
-	if occurs[combines] {
-		entry("combines", "fill", combiningFill, "stroke", combiningEdge)
+	if occurs[combining] {
+		entry("combines", "fill", combiningFill, "stroke", combiningStroke)
 	}
 	if len(f.critical) > 0 {
-		f.empty("line", "x1", x, "y1", y+7, "x2", x+18, "y2", y+7, "stroke", ink, "stroke-width", 2.6)
-		f.empty("path", "d", fmt.Sprintf("M%s %sl-11 -5v10z", number(x+28), number(y+7)), "fill", ink)
+		f.empty("line", "x1", x, "y1", y+7, "x2", x+18, "y2", y+7, "stroke", foreground, "stroke-width", 2.6)
+		f.empty("path", "d", fmt.Sprintf("M%s %sl-11 -5v10z", number(x+28), number(y+7)), "fill", foreground)
 		f.text(x+35, y+11, "critical path", "style", "font-size:13px")
 	}
 }
 
-// titleWidth is how wide a figure must be for its title.
+// titleWidth returns the width that a figure needs for its title.
 func titleWidth(title string) float64 { return textWidth(title, 19)*1.05 + 48 }
 
-// What a description lists before it breaks off.
-const mostListed = 64
+// maxListed is how many messages a description lists.
+const maxListed = 64
 
-// describe puts the figure in words.
-func (f *spaceTime) describe() string {
+// describe returns the text alternative of the figure.
+func (f *spaceTimeFigure) describe() string {
 	r := f.scene.Result
 	var b strings.Builder
 	fmt.Fprintf(&b, "Space–time diagram of %d ranks, from top to bottom, over the time from 0 to %s in the unit of ts, from left to right.", r.Ranks, shortNumber(r.Time))
 	step := -1
 	for i, m := range r.Log {
-		if i == mostListed {
+		if i == maxListed {
 			fmt.Fprintf(&b, "; and %d more", len(r.Log)-i)
 			break
 		}
@@ -173,7 +173,7 @@ func (f *spaceTime) describe() string {
 	for i, leg := range r.Path {
 		if i == 0 {
 			b.WriteString(" The critical path: ")
-		} else if i == mostListed {
+		} else if i == maxListed {
 			fmt.Fprintf(&b, ", and %d more", len(r.Path)-i)
 			break
 		} else {
@@ -190,8 +190,7 @@ func (f *spaceTime) describe() string {
 	return b.String()
 }
 
-// roundTicks returns the multiples of a round number from 0 up to span, n of
-// them or somewhat more or fewer.
+// roundTicks returns about n multiples of a round number, from 0 up to span.
 func roundTicks(span float64, n int) []float64 {
 	rough := span / float64(max(n, 1))
 	unit := math.Pow(10, math.Floor(math.Log10(rough)))
@@ -208,13 +207,4 @@ func roundTicks(span float64, n int) []float64 {
 		ticks = append(ticks, float64(i)*unit)
 	}
 	return ticks
-}
-
-// shortNumber writes a quantity in six digits that count.
-func shortNumber(v float64) string {
-	if v != 0 && (math.Abs(v) >= 1e15 || math.Abs(v) < 1e-5) {
-		return strconv.FormatFloat(v, 'g', 6, 64)
-	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 5, 64), 64)
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// A timed case is a scene whose timeline is looked at.
-type timed struct {
+// A timelineCase is a scene for the tests of figures over time.
+type timelineCase struct {
 	name     string
 	op       sched.Collective
 	spec     string
 	p, m     int
 	topology string
-	config   sim.Config // but for the topology and Record
+	config   sim.Config // without Topology and Record
 }
 
 var grama = model.Model{Ts: 10, Tw: 1}
 
-var timedCases = []timed{
+var timelineCases = []timelineCase{
 	{"one-rank", sched.Bcast, "binomial", 1, 8, "ring", sim.Config{Model: grama}},
 	{"bcast-nearest-first", sched.Bcast, "binomial,order=ascending", 8, 8, "linear", sim.Config{Model: grama}},
 	{"bcast-shared", sched.Bcast, "binomial,order=ascending", 8, 8, "linear", sim.Config{Model: grama, Share: true}},
@@ -41,7 +41,7 @@ var timedCases = []timed{
 	{"brief", sched.AllReduce, "ring", 3, 7, "ring", sim.Config{Model: model.Model{Ts: 2e-6, Tw: 1e-9, Top: 1e-10}}},
 }
 
-func (c timed) scene(t *testing.T) Scene {
+func (c timelineCase) scene(t *testing.T) Scene {
 	t.Helper()
 	s, err := algo.New(c.op, c.spec, c.p, 0, 0)
 	if err != nil {
@@ -59,18 +59,18 @@ func (c timed) scene(t *testing.T) Scene {
 	return Scene{Title: fmt.Sprintf("%v, %s, %d ranks on %s", c.op, c.spec, c.p, c.topology), Parts: parts, Result: r}
 }
 
-// A named scene is one of timedCases, or the grid: columns that broadcast, and
-// then rows that reduce, so that each rank has two parts.
-type named struct {
+// A namedScene is one of timelineCases, or the grid: columns broadcast, then rows
+// reduce, so that each rank has two parts.
+type namedScene struct {
 	name string
 	Scene
 }
 
-func timedScenes(t *testing.T) []named {
+func timelineScenes(t *testing.T) []namedScene {
 	t.Helper()
-	all := []named{{"grid", gridScene(t)}}
-	for _, c := range timedCases {
-		all = append(all, named{c.name, c.scene(t)})
+	all := []namedScene{{"grid", gridScene(t)}}
+	for _, c := range timelineCases {
+		all = append(all, namedScene{c.name, c.scene(t)})
 	}
 	return all
 }
@@ -104,7 +104,7 @@ func gridScene(t *testing.T) Scene {
 }
 
 func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
-	for _, s := range timedScenes(t) {
+	for _, s := range timelineScenes(t) {
 		t.Run(s.name, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := SpaceTime(&b, s.Scene); err != nil {
@@ -120,14 +120,14 @@ func TestSpaceTimeDrawsEveryMessageTwiceAndOneArrow(t *testing.T) {
 			}
 			var again bytes.Buffer
 			if err := SpaceTime(&again, s.Scene); err != nil || again.String() != text {
-				t.Errorf("the second time it is another figure (%v)", err)
+				t.Errorf("the second figure differs from the first (%v)", err)
 			}
 		})
 	}
 }
 
-func TestSpaceTimeLooksAsItDid(t *testing.T) {
-	for _, c := range timedCases {
+func TestSpaceTimeMatchesTheGoldenFiles(t *testing.T) {
+	for _, c := range timelineCases {
 		switch c.name {
 		case "bcast-nearest-first", "butterfly-7", "scatter-all-ports":
 			var b bytes.Buffer
@@ -140,7 +140,7 @@ func TestSpaceTimeLooksAsItDid(t *testing.T) {
 }
 
 func TestSpaceTimeSaysInWordsWhatItShows(t *testing.T) {
-	for _, c := range timedCases {
+	for _, c := range timelineCases {
 		if c.name != "bcast-nearest-first" {
 			continue
 		}
@@ -153,14 +153,14 @@ func TestSpaceTimeSaysInWordsWhatItShows(t *testing.T) {
 			"1→3 from 36 to 54, after waiting since 18", "The critical path: 0→1, 0→2, 1→3 (waits for link 1→2)",
 		} {
 			if !strings.Contains(b.String(), want) {
-				t.Errorf("it does not say %q", want)
+				t.Errorf("the description does not contain %q", want)
 			}
 		}
 	}
 }
 
-func TestSpaceTimeRefusesWhatNobodyCanRead(t *testing.T) {
-	for _, c := range []timed{
+func TestSpaceTimeRefusesUnreadableFigures(t *testing.T) {
+	for _, c := range []timelineCase{
 		{"ranks", sched.Bcast, "binomial", 65, 8, "full", sim.Config{Model: grama}},
 		{"messages", sched.AllGather, "ring", 34, 8, "ring", sim.Config{Model: grama}},
 	} {
@@ -173,7 +173,7 @@ func TestSpaceTimeRefusesWhatNobodyCanRead(t *testing.T) {
 }
 
 func TestFiguresOverTimeNeedEveryMessage(t *testing.T) {
-	unrecorded := timedCases[1].scene(t)
+	unrecorded := timelineCases[1].scene(t)
 	unrecorded.Result.Log = nil
 	for _, s := range []Scene{unrecorded, {}} {
 		for name, write := range map[string]func(io.Writer, Scene) error{"SpaceTime": SpaceTime, "Trace": Trace} {
@@ -184,11 +184,11 @@ func TestFiguresOverTimeNeedEveryMessage(t *testing.T) {
 	}
 }
 
-// What a rank combines follows the messages of a step, and takes in all as long
-// as the simulation says.
-func TestRanksCombineAfterWhatHasCome(t *testing.T) {
-	for _, s := range timedScenes(t) {
-		for rank, all := range combining(s.Scene) {
+// A rank combines after the messages of a step. The total time of combining is
+// that of the simulation.
+func TestRanksCombineAfterTheMessagesOfAStep(t *testing.T) {
+	for _, s := range timelineScenes(t) {
+		for rank, all := range combiningBars(s.Scene) {
 			sum, last := 0.0, 0.0
 			for _, b := range all {
 				sum += b.end - b.start
@@ -207,12 +207,12 @@ func TestRanksCombineAfterWhatHasCome(t *testing.T) {
 	}
 }
 
-func TestNothingOverlapsOnALane(t *testing.T) {
-	for _, s := range timedScenes(t) {
-		for rank, l := range newLanes(s.Scene) {
-			for _, lane := range append(l.out, l.in...) {
-				for i := 1; i < len(lane); i++ {
-					if before, b := lane[i-1], lane[i]; b.start < before.end {
+func TestNothingOverlapsOnATrack(t *testing.T) {
+	for _, s := range timelineScenes(t) {
+		for rank, l := range newRankTracks(s.Scene) {
+			for _, track := range append(l.out, l.in...) {
+				for i := 1; i < len(track); i++ {
+					if before, b := track[i-1], track[i]; b.start < before.end {
 						t.Errorf("%s: rank %d: %+v overlaps %+v", s.name, rank, b, before)
 					}
 				}

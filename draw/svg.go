@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// An svg is an SVG document under way. Lengths are in pixels, y grows
+// An svg is an SVG document while it is written. Lengths are in pixels, y grows
 // downwards.
 type svg struct {
 	out  bytes.Buffer
 	open []string // the elements that have not ended
 }
 
-// newSVG begins a figure on a light ground, with its text alternative: a title
-// of a few words, and a description of all that it shows. The id tells figures
-// apart that stand in one page.
+// newSVG begins a figure on a white background, with its text alternatives: a
+// short title and a full description. The id is the prefix of the ids in the
+// figure.
 func newSVG(id, title, desc string, width, height float64) *svg {
 	s := &svg{}
 	s.start("svg", "xmlns", "http://www.w3.org/2000/svg", "class", "figure", "role", "img",
 		"aria-labelledby", id+"-title "+id+"-desc", "width", width, "height", height,
 		"viewBox", "0 0 "+number(width)+" "+number(height))
-	s.words("title", title, "id", id+"-title")
-	s.words("desc", desc, "id", id+"-desc")
+	s.element("title", title, "id", id+"-title")
+	s.element("desc", desc, "id", id+"-desc")
 	s.start("style")
-	s.out.WriteString(".figure text{font-family:system-ui,\"Helvetica Neue\",Arial,\"DejaVu Sans\",sans-serif;font-size:14px;fill:" + ink + "}\n")
+	s.out.WriteString(".figure text{font-family:system-ui,\"Helvetica Neue\",Arial,\"DejaVu Sans\",sans-serif;font-size:14px;fill:" + foreground + "}\n")
 	s.end()
-	s.empty("rect", "width", "100%", "height", "100%", "fill", paper)
+	s.empty("rect", "width", "100%", "height", "100%", "fill", background)
 	return s
 }
 
@@ -55,16 +55,16 @@ func (s *svg) empty(name string, attributes ...any) {
 	s.out.WriteString("/>\n")
 }
 
-// words writes an element that holds nothing but text.
-func (s *svg) words(name, text string, attributes ...any) {
+// element writes an element whose only content is text.
+func (s *svg) element(name, text string, attributes ...any) {
 	s.tag(name, attributes)
 	s.out.WriteString(">" + escape(text) + "</" + name + ">\n")
 }
 
-// text writes words whose baseline begins at x, y, or is centred there or ends
-// there if the attribute text-anchor says so.
-func (s *svg) text(x, y float64, words string, attributes ...any) {
-	s.words("text", words, append([]any{"x", x, "y", y}, attributes...)...)
+// text writes text on a baseline that starts at x, y. With the attribute
+// text-anchor, x is its middle or its end.
+func (s *svg) text(x, y float64, text string, attributes ...any) {
+	s.element("text", text, append([]any{"x", x, "y", y}, attributes...)...)
 }
 
 func (s *svg) tag(name string, attributes []any) {
@@ -90,7 +90,7 @@ func (s *svg) writeTo(w io.Writer) error {
 	return err
 }
 
-// number writes a length in at most two decimals, so that figures do not
+// number formats a length with at most two decimals, so that figures do not
 // depend on how a machine rounds.
 func number(v float64) string {
 	v = math.Round(v*100) / 100
@@ -100,8 +100,8 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// escape makes text fit for XML, also within quotes. What XML cannot hold at
-// all becomes U+FFFD.
+// escape escapes text for XML, including quoted attributes. Characters that XML
+// excludes become U+FFFD.
 func escape(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
@@ -114,11 +114,11 @@ func escape(text string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;")
 
-// textWidth is the room to leave for words in a font of the given size. It is
-// generous, since nobody knows which font a reader has.
-func textWidth(words string, size float64) float64 {
+// textWidth estimates the width of a text in a font of the given size. It errs on
+// the wide side because the viewer's font is unknown.
+func textWidth(text string, size float64) float64 {
 	em := 0.0
-	for _, r := range words {
+	for _, r := range text {
 		switch {
 		case strings.ContainsRune(".,:;'|!ijlt()[] ", r):
 			em += 0.36
@@ -133,18 +133,18 @@ func textWidth(words string, size float64) float64 {
 	return em * size
 }
 
-// The colours are told apart by readers who see fewer of them, and in print.
-// Those of the steps are of the palette of Okabe and Ito, darkened until words
-// written in them can be read on white. Red is kept for what goes wrong.
+// The colors can be distinguished in print and by color-blind readers. The step
+// colors are from the palette of Okabe and Ito, darkened until text in them is
+// legible on white. Red is reserved for congestion and waiting.
 const (
-	paper = "#ffffff"
-	ink   = "#1f2430"
-	faint = "#6b7280" // words of lesser weight, links
-	pale  = "#eef1f5" // the inside of what has no colour of its own
-	red   = "#c8102e"
+	background = "#ffffff"
+	foreground = "#1f2430"
+	muted      = "#6b7280" // secondary text, links
+	subtle     = "#eef1f5" // the default fill
+	red        = "#c8102e"
 )
 
-var hues = [...]string{"#0072b2", "#00795a", "#a8458a", "#946200", "#4b55c4", "#5b6470"}
+var stepColors = [...]string{"#0072b2", "#00795a", "#a8458a", "#946200", "#4b55c4", "#5b6470"}
 
-// hue is the colour of a step, counted from 0.
-func hue(step int) string { return hues[step%len(hues)] }
+// stepColor returns the color of a step, counted from 0.
+func stepColor(step int) string { return stepColors[step%len(stepColors)] }

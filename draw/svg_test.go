@@ -36,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// wellFormed fails unless XML can be read to its end.
+// wellFormed fails unless the text is well-formed XML.
 func wellFormed(t *testing.T, text string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
@@ -48,7 +48,7 @@ func wellFormed(t *testing.T, text string) {
 	}
 }
 
-func TestWordsCannotBreakOutOfAFigure(t *testing.T) {
+func TestTextCannotBreakOutOfAFigure(t *testing.T) {
 	hostile := "</text><script>\"'&\x00\x1b\xff]]>"
 	s := newSVG(hostile, hostile, hostile, 10, 10)
 	s.text(1, 2, hostile, "class", hostile)
@@ -58,7 +58,7 @@ func TestWordsCannotBreakOutOfAFigure(t *testing.T) {
 	}
 	wellFormed(t, b.String())
 	if strings.Contains(b.String(), "<script") {
-		t.Error("words have become an element")
+		t.Error("text has become an element")
 	}
 }
 

@@ -12,22 +12,22 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// Trace writes a timeline in the Trace Event Format of Chrome, which Perfetto
-// opens. The ranks are one process and the links that carry messages another.
-// A rank has a track for each message that it can send at once and for each that
-// it can receive; what it waits for and combines is there as well. A flow leads
-// from a message's sender to its receiver.
+// Trace writes a timeline in Chrome's Trace Event Format, which Perfetto opens. The
+// ranks are one process, and the links that carry messages another. A rank has a
+// track for each message that it sends at the same time, and for each that it
+// receives; the tracks also show waiting and combining. A flow leads from a
+// message's sender to its receiver.
 //
-// One unit of the model's time is a microsecond, unless that makes the whole too
-// short or too long for the viewer's nanoseconds. The trace says what it is, as
-// "one microsecond" among its other data.
+// One unit of the model's time is a microsecond, or another power of ten if the
+// viewer's nanoseconds could not represent the total time. The field "one
+// microsecond" of the trace's other data has the scale.
 //
-// An error says that there is nothing to write, or is the writer's.
+// Trace returns an error if the scene has no log, or if w fails.
 func Trace(w io.Writer, s Scene) error {
-	if err := recorded(s); err != nil {
+	if err := checkRecorded(s); err != nil {
 		return err
 	}
-	t := &trace{out: bufio.NewWriter(w), scale: nanoseconds(s.Result.Time), on: make([]place, len(s.Result.Log))}
+	t := &trace{out: bufio.NewWriter(w), scale: nanoseconds(s.Result.Time), tracksOf: make([]endpoints, len(s.Result.Log))}
 	t.write(`{"displayTimeUnit":"ns","otherData":{"title":`, quote(s.Title),
 		`,"one microsecond":`, quote(shortNumber(1000/t.scale)+" in the unit of ts"),
 		`,"time":`, strconv.FormatFloat(s.Result.Time, 'g', -1, 64), `},"traceEvents":[`)
@@ -38,32 +38,32 @@ func Trace(w io.Writer, s Scene) error {
 	return t.out.Flush()
 }
 
-// nanoseconds returns how many of them are one unit of the model's time: 1000,
-// or another power of ten if the whole would be less than a microsecond or more
-// than can be counted.
-func nanoseconds(whole float64) float64 {
+// nanoseconds returns the number of nanoseconds in one unit of the model's time:
+// 1000, or another power of 1000 so that the total is at least 1 µs and at most
+// 1e17 ns.
+func nanoseconds(total float64) float64 {
 	scale := 1000.0
-	for whole > 0 && whole*scale < 1e3 {
+	for total > 0 && total*scale < 1e3 {
 		scale *= 1000
 	}
-	for whole*scale > 1e17 {
+	for total*scale > 1e17 {
 		scale /= 1000
 	}
 	return scale
 }
 
-// A trace is one under way. An error in writing is kept by the buffer.
+// A trace is a trace while it is written. The buffer keeps the first error.
 type trace struct {
-	out    *bufio.Writer
-	scale  float64 // nanoseconds in a unit of the model's time
-	events int
-	tracks int
-	on     []place // per message, its tracks at its sender and receiver
+	out      *bufio.Writer
+	scale    float64 // nanoseconds in a unit of the model's time
+	events   int
+	tracks   int
+	tracksOf []endpoints // by message
 }
 
-func (t *trace) write(words ...string) {
-	for _, word := range words {
-		t.out.WriteString(word)
+func (t *trace) write(texts ...string) {
+	for _, text := range texts {
+		t.out.WriteString(text)
 	}
 }
 
@@ -75,17 +75,17 @@ const (
 
 func (t *trace) ranks(s Scene) {
 	t.process(rankProcess, "ranks")
-	for rank, l := range newLanes(s) {
-		for way, all := range [][]lane{l.out, l.in} {
-			name := fmt.Sprintf("rank %d %s", rank, [...]string{"sends", "receives"}[way])
-			for i, lane := range all {
+	for rank, r := range newRankTracks(s) {
+		for k, tracks := range [][]track{r.out, r.in} {
+			name := fmt.Sprintf("rank %d %s", rank, [...]string{"sends", "receives"}[k])
+			for i, track := range tracks {
 				t.track(rankProcess, name, i)
-				for _, b := range lane {
-					switch b.deed {
-					case sends:
-						t.on[b.message].send = t.tracks
-					case receives:
-						t.on[b.message].recv = t.tracks
+				for _, b := range track {
+					switch b.activity {
+					case sending:
+						t.tracksOf[b.message].send = t.tracks
+					case receiving:
+						t.tracksOf[b.message].recv = t.tracks
 					}
 					t.slice(rankProcess, b, s.Result.Log)
 				}
@@ -94,28 +94,28 @@ func (t *trace) ranks(s Scene) {
 	}
 }
 
-// links writes for each link the messages that cross it. It has several tracks
-// where messages share it.
+// links writes the messages that cross each link. A link that messages share has
+// several tracks.
 func (t *trace) links(s Scene) {
 	t.process(linkProcess, "links")
-	for _, used := range traffic(s) {
-		for i, lane := range used.lanes {
-			t.track(linkProcess, "link "+s.Result.Name(used.link), i)
-			for _, b := range lane {
+	for _, l := range linkActivities(s) {
+		for i, track := range l.tracks {
+			t.track(linkProcess, "link "+s.Result.Name(l.link), i)
+			for _, b := range track {
 				t.slice(linkProcess, b, s.Result.Log)
 			}
 		}
 	}
 }
 
-// flows writes an arrow for each message, between its two slices.
+// flows writes a flow for each message, between its two slices.
 func (t *trace) flows(log []sim.Message) {
 	for i, m := range log {
 		start, end := t.ns(m.Start), t.ns(m.End)
 		t.event(`{"ph":"s","id":%d,"pid":%d,"tid":%d,"ts":%s,"name":"message","cat":"message"}`,
-			i+1, rankProcess, t.on[i].send, micro(start))
+			i+1, rankProcess, t.tracksOf[i].send, micro(start))
 		t.event(`{"ph":"f","bp":"e","id":%d,"pid":%d,"tid":%d,"ts":%s,"name":"message","cat":"message"}`,
-			i+1, rankProcess, t.on[i].recv, micro(start+(end-start)/2))
+			i+1, rankProcess, t.tracksOf[i].recv, micro(start+(end-start)/2))
 	}
 }
 
@@ -133,7 +133,7 @@ func (t *trace) process(pid int, name string) {
 	t.event(`{"ph":"M","pid":%d,"name":"process_sort_index","args":{"sort_index":%d}}`, pid, pid)
 }
 
-// track begins a track. Those of a name after the first are numbered.
+// track begins a track. Tracks with the same name are numbered from the second on.
 func (t *trace) track(pid int, name string, i int) {
 	t.tracks++
 	if i > 0 {
@@ -143,67 +143,60 @@ func (t *trace) track(pid int, name string, i int) {
 	t.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_sort_index","args":{"sort_index":%d}}`, pid, t.tracks, t.tracks)
 }
 
-// slice writes a bar on the track that began last.
+// slice writes a bar on the current track.
 func (t *trace) slice(pid int, b bar, log []sim.Message) {
 	start, end := t.ns(b.start), t.ns(b.end)
 	args, name := "{}", "combines"
 	if b.message >= 0 {
 		m := log[b.message]
 		args = fmt.Sprintf(`{"step":%d,"message":"%d→%d","words":%d,"hops":%d}`, m.Step+1, m.From, m.To, m.Words, m.Hops)
-		switch b.deed {
-		case sends, receives, crosses:
+		switch b.activity {
+		case sending, receiving, crossing:
 			name = fmt.Sprintf("%d→%d", m.From, m.To)
-		case waits:
+		case waiting:
 			name = "waits"
-		case combines:
+		case combining:
 			args = fmt.Sprintf(`{"step":%d}`, m.Step+1)
 		}
 	}
 	t.event(`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"%s","cat":"%s","args":%s}`,
-		pid, t.tracks, micro(start), micro(end-start), name, b.deed, args)
+		pid, t.tracks, micro(start), micro(end-start), name, b.activity, args)
 }
 
-// ns is a time in whole nanoseconds of the trace. What ends when something else
-// starts does so in the trace, too.
+// ns returns a time in whole nanoseconds of the trace. Equal times stay equal.
 func (t *trace) ns(time float64) int64 { return int64(math.Round(time * t.scale)) }
 
-// micro writes nanoseconds as microseconds.
+// micro formats nanoseconds as microseconds.
 func micro(ns int64) string { return fmt.Sprintf("%d.%03d", ns/1000, ns%1000) }
 
-// quote makes a JSON string of any text.
+// quote returns a text as a JSON string.
 func quote(text string) string {
-	b, _ := json.Marshal(text) // no string fails
+	b, _ := json.Marshal(text) // strings cannot fail
 	return string(b)
 }
 
-// A used link is what crosses it.
-type usedLink struct {
-	link  int
-	lanes []lane
+// A linkActivity is a link with the messages that cross it.
+type linkActivity struct {
+	link   int
+	tracks []track
 }
 
-// traffic returns the links that messages cross, by id.
-func traffic(s Scene) []usedLink {
+// linkActivities returns the links that messages cross, ordered by id.
+func linkActivities(s Scene) []linkActivity {
 	c := s.Result.Config
-	seat := func(rank int) int {
-		if c.Placement == nil {
-			return rank
-		}
-		return c.Placement[rank]
-	}
-	on := make(map[int32][]lane)
+	tracks := make(map[int32][]track)
 	var route []int32
-	for _, i := range byStart(s.Result.Log) {
+	for _, i := range orderByStart(s.Result.Log) {
 		m := s.Result.Log[i]
-		route = c.Topology.AppendRoute(route[:0], seat(m.From), seat(m.To))
+		route = c.Topology.AppendRoute(route[:0], processorOf(s.Result, m.From), processorOf(s.Result, m.To))
 		for _, link := range route {
-			on[link] = settle(on[link], bar{crosses, m.Start, m.End, i}, m.Start)
+			tracks[link] = addBar(tracks[link], bar{crossing, m.Start, m.End, i}, m.Start)
 		}
 	}
-	all := make([]usedLink, 0, len(on))
-	for link, lanes := range on {
-		all = append(all, usedLink{int(link), lanes})
+	links := make([]linkActivity, 0, len(tracks))
+	for link, t := range tracks {
+		links = append(links, linkActivity{int(link), t})
 	}
-	slices.SortFunc(all, func(a, b usedLink) int { return a.link - b.link })
-	return all
+	slices.SortFunc(links, func(a, b linkActivity) int { return a.link - b.link })
+	return links
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// An event is one of a trace, as a viewer reads it. Numbers are kept exact.
+// An event is an event of a trace. Numbers are exact.
 type event struct {
 	Ph   string
 	Pid  int
@@ -25,7 +25,7 @@ type event struct {
 	Args map[string]any
 }
 
-// ns is a number of microseconds in nanoseconds. It must be a whole one.
+// ns converts microseconds to nanoseconds. The result must be an integer.
 func ns(t *testing.T, n json.Number) int64 {
 	t.Helper()
 	r, ok := new(big.Rat).SetString(n.String())
@@ -39,10 +39,10 @@ func ns(t *testing.T, n json.Number) int64 {
 	return r.Num().Int64()
 }
 
-type track struct{ pid, tid int }
+type trackID struct{ pid, tid int }
 
 // readTrace returns the events of each kind, and the names of tracks.
-func readTrace(t *testing.T, text []byte) (kinds map[string][]event, names map[track]string) {
+func readTrace(t *testing.T, text []byte) (kinds map[string][]event, names map[trackID]string) {
 	t.Helper()
 	var doc struct {
 		OtherData   map[string]any
@@ -54,10 +54,10 @@ func readTrace(t *testing.T, text []byte) (kinds map[string][]event, names map[t
 	if !strings.HasSuffix(fmt.Sprint(doc.OtherData["one microsecond"]), " in the unit of ts") {
 		t.Errorf("the trace does not say what a microsecond is: %v", doc.OtherData)
 	}
-	kinds, names = make(map[string][]event), make(map[track]string)
+	kinds, names = make(map[string][]event), make(map[trackID]string)
 	for _, e := range doc.TraceEvents {
 		if e.Name == "thread_name" {
-			at := track{e.Pid, e.Tid}
+			at := trackID{e.Pid, e.Tid}
 			if names[at] != "" {
 				t.Errorf("track %v has two names", at)
 			}
@@ -69,7 +69,7 @@ func readTrace(t *testing.T, text []byte) (kinds map[string][]event, names map[t
 }
 
 func TestATraceIsWhatPerfettoReads(t *testing.T) {
-	for _, s := range timedScenes(t) {
+	for _, s := range timelineScenes(t) {
 		t.Run(s.name, func(t *testing.T) {
 			var b bytes.Buffer
 			if err := Trace(&b, s.Scene); err != nil {
@@ -86,13 +86,13 @@ func TestATraceIsWhatPerfettoReads(t *testing.T) {
 	}
 }
 
-// slicesNest checks that slices on one track lie beside or within each other,
-// and on a track that has a name. It returns them by track.
-func slicesNest(t *testing.T, all []event, names map[track]string) map[track][]event {
+// slicesNest checks that slices on a track are disjoint or nested, and that the
+// track has a name. It returns the slices by track.
+func slicesNest(t *testing.T, all []event, names map[trackID]string) map[trackID][]event {
 	t.Helper()
-	tracks := make(map[track][]event)
+	tracks := make(map[trackID][]event)
 	for _, e := range all {
-		at := track{e.Pid, e.Tid}
+		at := trackID{e.Pid, e.Tid}
 		if names[at] == "" {
 			t.Errorf("a slice on track %v, which has no name", at)
 		}
@@ -121,9 +121,9 @@ func slicesNest(t *testing.T, all []event, names map[track]string) map[track][]e
 }
 
 // flowsHaveTwoEnds checks that each flow begins and ends once, in that order,
-// within slices of one message, at its sender and at its receiver. Of messages
-// that take no time nobody can tell which is which.
-func flowsHaveTwoEnds(t *testing.T, kinds map[string][]event, tracks map[track][]event) {
+// within slices of one message, at its sender and at its receiver. Messages
+// that take no time cannot be distinguished.
+func flowsHaveTwoEnds(t *testing.T, kinds map[string][]event, tracks map[trackID][]event) {
 	t.Helper()
 	if len(kinds["s"]) != len(kinds["f"]) {
 		t.Errorf("%d flows begin and %d end", len(kinds["s"]), len(kinds["f"]))
@@ -144,10 +144,10 @@ func flowsHaveTwoEnds(t *testing.T, kinds map[string][]event, tracks map[track][
 }
 
 // enclosing returns the last slice of an event's track that holds its time.
-func enclosing(t *testing.T, tracks map[track][]event, e event) (found event) {
+func enclosing(t *testing.T, tracks map[trackID][]event, e event) (found event) {
 	t.Helper()
 	at := ns(t, e.Ts)
-	for _, slice := range tracks[track{e.Pid, e.Tid}] {
+	for _, slice := range tracks[trackID{e.Pid, e.Tid}] {
 		start := ns(t, slice.Ts)
 		if start <= at && at <= start+ns(t, slice.Dur) && slice.Cat == map[string]string{"s": "send", "f": "receive"}[e.Ph] {
 			if at < start+ns(t, slice.Dur) || slice.Dur == "0.000" {
@@ -158,13 +158,14 @@ func enclosing(t *testing.T, tracks map[track][]event, e event) (found event) {
 	return found
 }
 
-// linksAreBusy checks that tracks of links show as much as the simulation says.
-func linksAreBusy(t *testing.T, s Scene, all []event, names map[track]string) {
+// linksAreBusy checks that the tracks of links have as many messages as in the
+// simulation.
+func linksAreBusy(t *testing.T, s Scene, all []event, names map[trackID]string) {
 	t.Helper()
 	messages := make(map[string]int)
 	for _, e := range all {
 		if e.Pid == linkProcess {
-			link := strings.Fields(names[track{e.Pid, e.Tid}])
+			link := strings.Fields(names[trackID{e.Pid, e.Tid}])
 			messages[link[1]]++
 		}
 	}
@@ -179,7 +180,7 @@ func linksAreBusy(t *testing.T, s Scene, all []event, names map[track]string) {
 }
 
 func TestATraceHasTheSameBytesEachTime(t *testing.T) {
-	for _, c := range timedCases {
+	for _, c := range timelineCases {
 		s := c.scene(t)
 		var one, other bytes.Buffer
 		if err := Trace(&one, s); err != nil {
@@ -203,7 +204,7 @@ func TestATraceKeepsBriefTimesApart(t *testing.T) {
 }
 
 func TestAllPortsHaveATrackForEachMessageAtOnce(t *testing.T) {
-	for _, c := range timedCases {
+	for _, c := range timelineCases {
 		if c.name != "scatter-all-ports" {
 			continue
 		}
@@ -225,13 +226,13 @@ func TestAllPortsHaveATrackForEachMessageAtOnce(t *testing.T) {
 	}
 }
 
-// A full disk is told.
+// The error of a full disk is returned.
 func TestATraceReportsTheWritersError(t *testing.T) {
-	if err := Trace(full{}, timedCases[1].scene(t)); err == nil {
+	if err := Trace(failingWriter{}, timelineCases[1].scene(t)); err == nil {
 		t.Error("want an error")
 	}
 }
 
-type full struct{}
+type failingWriter struct{}
 
-func (full) Write([]byte) (int, error) { return 0, fmt.Errorf("no room") }
+func (failingWriter) Write([]byte) (int, error) { return 0, fmt.Errorf("no room") }

@@ -18,7 +18,7 @@ import (
 	"github.com/chorale-go/chorale/sim"
 )
 
-// A quantity is what a chart shows costs against.
+// A quantity is the horizontal axis of a chart.
 type quantity int
 
 const (
@@ -26,26 +26,27 @@ const (
 	byRanks
 )
 
-// A sweep is one collective by several algorithms, for many m or many p.
+// A sweep computes the costs of several algorithms of a collective, for many m or
+// many p.
 type sweep struct {
-	s          *simulation
-	collective sched.Collective
-	by         quantity
-	p, m       int  // the largest, or the only one
-	anyPorts   bool // each algorithm has those that it is made for
+	s                 *simulation
+	collective        sched.Collective
+	by                quantity
+	p, m              int  // the largest, or the only one
+	portsPerAlgorithm bool // each algorithm has the ports that it is made for
 }
 
-// drawChart draws costs of a collective.
+// drawChart draws the costs of a collective.
 func (s *simulation) drawChart(cmd *cobra.Command, w io.Writer, f figure, arg, title string, specs []string) error {
 	c, err := sched.ParseCollective(arg)
 	if err != nil {
-		return callErrorf("--figure %s of %s: want a collective, since the formulas are the catalogue's", f.name, arg)
+		return callErrorf("--figure %s of %s: want a collective, since only the catalog has formulas", f.name, arg)
 	}
-	v := sweep{s: s, collective: c, by: f.against, p: int(s.p), m: int(s.words), anyPorts: !cmd.Flags().Changed("ports")}
+	v := sweep{s: s, collective: c, by: f.against, p: int(s.p), m: int(s.words), portsPerAlgorithm: !cmd.Flags().Changed("ports")}
 	if !cmd.Flags().Changed("words") {
 		v.m = defaultWords
 	}
-	curves, err := v.curves(specs)
+	curves, err := v.chartData(specs)
 	if err == nil {
 		if title != "" {
 			curves.Title = title
@@ -58,7 +59,7 @@ func (s *simulation) drawChart(cmd *cobra.Command, w io.Writer, f figure, arg, t
 	return nil
 }
 
-// validate says what is wrong with the call as a whole.
+// validate returns an error for a call that cannot give a chart.
 func (v *sweep) validate(specs []string) error {
 	switch {
 	case v.p == 0:
@@ -75,20 +76,20 @@ func (v *sweep) validate(specs []string) error {
 	return checkWords(v.m, v.p)
 }
 
-// curves makes the chart.
-func (v *sweep) curves(specs []string) (draw.Curves, error) {
+// chartData computes the content of the chart.
+func (v *sweep) chartData(specs []string) (draw.ChartData, error) {
 	if err := v.validate(specs); err != nil {
-		return draw.Curves{}, err
+		return draw.ChartData{}, err
 	}
-	c := draw.Curves{Title: v.title(), Note: v.note(), X: v.axis(), Y: "time, in the unit of ts"}
+	c := draw.ChartData{Title: v.title(), Note: v.note(), X: v.axis(), Y: "time, in the unit of ts"}
 	for _, spec := range specs {
-		line, err := v.curve(spec)
+		series, err := v.series(spec)
 		if err != nil {
-			return draw.Curves{}, err
+			return draw.ChartData{}, err
 		}
-		c.Lines = append(c.Lines, line)
+		c.Series = append(c.Series, series)
 	}
-	c.Meets = v.meetings(specs, c.Lines)
+	c.Crossovers = v.crossovers(specs, c.Series)
 	return c, nil
 }
 
@@ -99,95 +100,98 @@ func (v *sweep) title() string {
 	return fmt.Sprintf("%v among %s: time against m", v.collective, plural(v.p, "rank"))
 }
 
-// note says what holds for the whole chart and is not the default.
+// note describes the model, the network, and all settings that differ from their
+// defaults.
 func (v *sweep) note() string {
 	s := v.s
-	words := []string{"ts " + s.ts.String(), "tw " + s.tw.String()}
+	facts := []string{"ts " + s.ts.String(), "tw " + s.tw.String()}
 	for _, more := range []struct {
-		holds bool
-		words string
+		shown bool
+		fact  string
 	}{
 		{s.th > 0, "th " + s.th.String()},
 		{s.top > 0, "top " + s.top.String()},
 		{s.bandwidth > 0, "memory bandwidth " + s.bandwidth.String()},
 		{true, v.network()},
 		{s.placement != "identity", "placed " + s.placement},
-		{!v.anyPorts, s.ports.value + " ports"},
+		{!v.portsPerAlgorithm, s.ports.value + " ports"},
 		{s.switching.value == "store-and-forward", "by store and forward"},
 		{s.congestion.value == "share", "links shared"},
 		{s.sync, "all begin each step together"},
 	} {
-		if more.holds {
-			words = append(words, more.words)
+		if more.shown {
+			facts = append(facts, more.fact)
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(facts, ", ")
 }
 
 func (v *sweep) network() string {
-	if len(v.stops()) == 0 {
-		return fmt.Sprintf("not simulated, being more than %d ranks", mostSwept)
+	if len(v.simulatedSizes()) == 0 {
+		return fmt.Sprintf("not simulated, being more than %d ranks", maxSweptRanks)
 	}
 	return "simulated on " + cmp.Or(v.s.topology, "full")
 }
 
 func (v *sweep) axis() string {
-	switch whole := whole(v.collective, 2, 1) == 1; {
+	switch isWhole := whole(v.collective, 2, 1) == 1; {
 	case v.by == byRanks:
 		return "p, the number of ranks"
-	case whole:
+	case isWhole:
 		return "m, in words"
 	}
 	return "m, in words of each rank's part"
 }
 
-// curve is one algorithm's line and marks.
-func (v *sweep) curve(spec string) (draw.Curve, error) {
+// series computes the line and the marks of one algorithm.
+func (v *sweep) series(spec string) (draw.Series, error) {
 	name, _, _ := strings.Cut(spec, ",")
 	a, err := algo.Lookup(v.collective, name)
 	if err != nil {
-		return draw.Curve{}, err
+		return draw.Series{}, err
 	}
-	line := draw.Curve{Name: spec}
-	if a.Restrictions.AllPort && v.anyPorts {
-		line.Name += ", all ports"
+	series := draw.Series{Name: spec}
+	if a.Restrictions.AllPort && v.portsPerAlgorithm {
+		series.Name += ", all ports"
 	}
-	var refused error
+	var firstErr error
 	for _, at := range v.samples() {
 		cost, err := v.formula(spec, float64(at))
 		if err != nil {
-			if refused == nil {
-				refused = err
+			if firstErr == nil {
+				firstErr = err
 			}
 			continue
 		}
-		line.Formula = append(line.Formula, draw.Point{X: float64(at), Y: cost})
+		series.Formula = append(series.Formula, draw.Point{X: float64(at), Y: cost})
 	}
-	if len(line.Formula) == 0 {
-		return draw.Curve{}, refused
+	if len(series.Formula) == 0 {
+		return draw.Series{}, firstErr
 	}
-	line.Simulated, err = v.simulated(spec, a)
-	return line, err
+	series.Simulated, err = v.simulated(spec, a)
+	return series, err
 }
 
-// samples are where a line is known: whole numbers, evenly spread on a log axis.
-func (v *sweep) samples() (all []int) {
+// samples returns the quantities at which lines are computed: integers, evenly
+// spaced on a log axis.
+func (v *sweep) samples() (sizes []int) {
 	first, last := 1, v.m
 	if v.by == byRanks {
 		first, last = 2, v.p
 	}
 	const n = 160
 	for i := range n + 1 {
-		all = append(all, int(math.Round(float64(first)*math.Pow(float64(last)/float64(first), float64(i)/n))))
+		sizes = append(sizes, int(math.Round(float64(first)*math.Pow(float64(last)/float64(first), float64(i)/n))))
 	}
-	for x := first; x < last; x *= 2 { // where many algorithms are at home
-		all = append(all, x)
+	for x := first; x < last; x *= 2 { // many algorithms prefer powers of two
+		sizes = append(sizes, x)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
 }
 
-// formula is what the catalogue says, at a quantity that need not be whole.
+// formula evaluates the catalog's formula of an algorithm. The quantity need not be
+// an integer.
 func (v *sweep) formula(spec string, at float64) (float64, error) {
 	p, m := v.p, at
 	if v.by == byRanks {
@@ -206,12 +210,11 @@ func (v *sweep) model() model.Model {
 	return model.Model{Ts: float64(s.ts), Tw: float64(s.tw), Th: float64(s.th), Top: float64(s.top)}
 }
 
-// simulated are the marks: at powers of two, and against the number of ranks
-// halfway between as well. Where there are fewer words than pieces, or no such
-// network, there is none.
+// simulated computes the marks of an algorithm. It leaves out sizes with fewer
+// words than pieces, and sizes that the network does not have.
 func (v *sweep) simulated(spec string, a algo.Algorithm) (marks []draw.Point, err error) {
-	var refused error
-	for _, at := range v.stops() {
+	var firstErr error
+	for _, at := range v.simulatedSizes() {
 		p, m := v.p, at
 		if v.by == byRanks {
 			p, m = at, v.m
@@ -221,39 +224,40 @@ func (v *sweep) simulated(spec string, a algo.Algorithm) (marks []draw.Point, er
 		}
 		time, err := v.simulate(spec, p, m, a.Restrictions.AllPort)
 		if err != nil {
-			if refused == nil {
-				refused = err
+			if firstErr == nil {
+				firstErr = err
 			}
 			continue
 		}
 		marks = append(marks, draw.Point{X: float64(at), Y: time})
 	}
-	if len(marks) == 0 && refused != nil {
-		return nil, refused
+	if len(marks) == 0 && firstErr != nil {
+		return nil, firstErr
 	}
 	return marks, nil
 }
 
-// mostSwept is how many ranks are simulated for a chart, which asks for many
+// maxSweptRanks is how many ranks are simulated for a chart. A chart takes many
 // simulations.
-const mostSwept = 1024
+const maxSweptRanks = 1024
 
-// stops are the quantities to simulate.
-func (v *sweep) stops() (all []int) {
+// simulatedSizes returns the quantities to simulate: powers of two, and for numbers
+// of ranks also the middle between two powers.
+func (v *sweep) simulatedSizes() (sizes []int) {
 	switch {
 	case v.by == byRanks:
-		for p := 2; p <= min(v.p, mostSwept); p *= 2 {
-			all = append(all, p)
-			if between := p / 2 * 3; p > 2 && between <= min(v.p, mostSwept) {
-				all = append(all, between)
+		for p := 2; p <= min(v.p, maxSweptRanks); p *= 2 {
+			sizes = append(sizes, p)
+			if between := p / 2 * 3; p > 2 && between <= min(v.p, maxSweptRanks) {
+				sizes = append(sizes, between)
 			}
 		}
-	case v.p <= mostSwept:
+	case v.p <= maxSweptRanks:
 		for m := 1; m <= v.m; m *= 2 {
-			all = append(all, m)
+			sizes = append(sizes, m)
 		}
 	}
-	return all
+	return sizes
 }
 
 func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
@@ -268,7 +272,7 @@ func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
 	if err := v.s.network(&e); err != nil {
 		return 0, err
 	}
-	if v.anyPorts {
+	if v.portsPerAlgorithm {
 		e.config.AllPort = allPort
 	}
 	r, err := sim.Run(e.config, sim.Part{Schedule: s, Words: m})
@@ -278,10 +282,11 @@ func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
 	return r.Time, nil
 }
 
-// meetings finds where the cheapest algorithm changes by the formulas. Against
-// m that is between two samples, and found to the last bit; against p it is the
-// first number of ranks for which another is cheaper.
-func (v *sweep) meetings(specs []string, lines []draw.Curve) (all []draw.Meeting) {
+// crossovers finds the points at which the cheapest algorithm changes by the
+// formulas. A crossover in m is found to the last bit between two samples. A
+// crossover in p is the first number of ranks for which another algorithm is
+// cheaper.
+func (v *sweep) crossovers(specs []string, series []draw.Series) (all []draw.Crossover) {
 	best, at := -1, 0.0
 	for _, sample := range v.samples() {
 		x := float64(sample)
@@ -290,14 +295,15 @@ func (v *sweep) meetings(specs []string, lines []draw.Curve) (all []draw.Meeting
 			continue // some algorithm does not take so many ranks
 		}
 		if best >= 0 && next != best {
-			all = append(all, v.meeting(specs, lines, best, next, at, x))
+			all = append(all, v.crossover(specs, series, best, next, at, x))
 		}
 		best, at = next, x
 	}
 	return all
 }
 
-// cheapest returns which algorithm it is. Among equals, it is the one before.
+// cheapest returns the index of the cheapest algorithm at a quantity. Ties go to
+// the previous one.
 func (v *sweep) cheapest(specs []string, before int, at float64) (best int, known bool) {
 	costs := make([]float64, len(specs))
 	for i, spec := range specs {
@@ -316,7 +322,7 @@ func (v *sweep) cheapest(specs []string, before int, at float64) (best int, know
 	return best, true
 }
 
-func (v *sweep) meeting(specs []string, lines []draw.Curve, before, after int, low, high float64) draw.Meeting {
+func (v *sweep) crossover(specs []string, series []draw.Series, before, after int, low, high float64) draw.Crossover {
 	label := "p"
 	if v.by == byRanks {
 		for p := low + 1; p < high; p++ {
@@ -327,9 +333,9 @@ func (v *sweep) meeting(specs []string, lines []draw.Curve, before, after int, l
 	} else {
 		label = "m*"
 		for middle := (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2 {
-			one, _ := v.formula(specs[before], middle)
-			other, _ := v.formula(specs[after], middle)
-			if one <= other {
+			costBefore, _ := v.formula(specs[before], middle)
+			costAfter, _ := v.formula(specs[after], middle)
+			if costBefore <= costAfter {
 				low = middle
 			} else {
 				high = middle
@@ -337,15 +343,16 @@ func (v *sweep) meeting(specs []string, lines []draw.Curve, before, after int, l
 		}
 	}
 	cost, _ := v.formula(specs[after], high)
-	return draw.Meeting{
-		At:    draw.Point{X: high, Y: cost},
-		Label: label + " = " + shortly(high),
-		Words: fmt.Sprintf("%s is the cheapest before, %s after", lines[before].Name, lines[after].Name),
+	return draw.Crossover{
+		At:          draw.Point{X: high, Y: cost},
+		Label:       label + " = " + formatShort(high),
+		Description: fmt.Sprintf("%s is the cheapest before, %s after", series[before].Name, series[after].Name),
 	}
 }
 
-// shortly writes a number as a whole one, or in three digits that count.
-func shortly(x float64) string {
+// formatShort formats a number from 100 as an integer, and a smaller number to
+// three significant digits.
+func formatShort(x float64) string {
 	if x >= 100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}

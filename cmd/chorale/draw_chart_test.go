@@ -8,7 +8,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// broadcasts is a chart of the two ways to broadcast on a hypercube.
+// broadcasts is a chart of two broadcast algorithms on a hypercube.
 func broadcasts(p, m int, ts, tw float64) *sweep {
 	return &sweep{
 		s: &simulation{
@@ -18,25 +18,25 @@ func broadcasts(p, m int, ts, tw float64) *sweep {
 				ports: choice{value: "single"}, switching: choice{value: "cut-through"}, congestion: choice{value: "queue"},
 			},
 		},
-		collective: sched.Bcast, by: byWords, p: p, m: m, anyPorts: true,
+		collective: sched.Bcast, by: byWords, p: p, m: m, portsPerAlgorithm: true,
 	}
 }
 
 var bothBroadcasts = []string{"binomial", "scatter-allgather"}
 
 // CLAIM I5: m* follows from ts, tw and p, and the simulator agrees on both sides.
-func TestSplittingABroadcastPaysFromTheMeetingOn(t *testing.T) {
+func TestSplittingABroadcastPaysFromTheCrossoverOn(t *testing.T) {
 	for _, p := range []int{4, 8, 16, 64, 256, 1024} {
 		for _, charges := range [][2]float64{{1e4, 1}, {3e5, 7}, {123456.789, 0.3}} {
 			t.Run(fmt.Sprintf("%d/%v", p, charges), func(t *testing.T) {
 				v := broadcasts(p, 1<<22, charges[0], charges[1])
-				curves, err := v.curves(bothBroadcasts)
-				if err != nil || len(curves.Meets) != 1 {
-					t.Fatalf("meetings %+v, error %v: want one", curves.Meets, err)
+				data, err := v.chartData(bothBroadcasts)
+				if err != nil || len(data.Crossovers) != 1 {
+					t.Fatalf("crossovers %+v, error %v: want one", data.Crossovers, err)
 				}
 				lg := math.Log2(float64(p))
 				want := charges[0] * lg / (charges[1] * (lg - 2*float64(p-1)/float64(p)))
-				got := curves.Meets[0].At.X
+				got := data.Crossovers[0].At.X
 				if math.Abs(got-want) > want*1e-9 {
 					t.Errorf("m* = %v: want %v", got, want)
 				}
@@ -49,7 +49,7 @@ func TestSplittingABroadcastPaysFromTheMeetingOn(t *testing.T) {
 	}
 }
 
-// winner is whichever algorithm takes less time in the simulator.
+// winner returns the algorithm that takes less time in the simulator.
 func winner(t *testing.T, v *sweep, m int) string {
 	t.Helper()
 	var times []float64
@@ -67,37 +67,37 @@ func winner(t *testing.T, v *sweep, m int) string {
 }
 
 func TestTwoRanksNeverGainBySplitting(t *testing.T) {
-	curves, err := broadcasts(2, 1<<20, 10, 1).curves(bothBroadcasts)
-	if err != nil || len(curves.Meets) != 0 {
-		t.Errorf("meetings %+v, error %v: want none", curves.Meets, err)
+	data, err := broadcasts(2, 1<<20, 10, 1).chartData(bothBroadcasts)
+	if err != nil || len(data.Crossovers) != 0 {
+		t.Errorf("crossovers %+v, error %v: want none", data.Crossovers, err)
 	}
 }
 
 func TestChartsOfManyRanksAreOfFormulasAlone(t *testing.T) {
 	v := broadcasts(2048, 1024, 10, 1)
-	curves, err := v.curves(bothBroadcasts)
+	data, err := v.chartData(bothBroadcasts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range curves.Lines {
-		if len(line.Simulated) > 0 || len(line.Formula) < 100 {
-			t.Errorf("%s: %d points simulated, %d of the formula", line.Name, len(line.Simulated), len(line.Formula))
+	for _, series := range data.Series {
+		if len(series.Simulated) > 0 || len(series.Formula) < 100 {
+			t.Errorf("%s: %d points simulated, %d of the formula", series.Name, len(series.Simulated), len(series.Formula))
 		}
 	}
-	if want := "ts 10, tw 1, not simulated, being more than 1024 ranks"; curves.Note != want {
-		t.Errorf("note %q: want %q", curves.Note, want)
+	if want := "ts 10, tw 1, not simulated, being more than 1024 ranks"; data.Note != want {
+		t.Errorf("note %q: want %q", data.Note, want)
 	}
 }
 
-// Between samples as well, the number of ranks is the first for which another
-// algorithm is cheaper.
-func TestMeetingsAgainstRanksAreExact(t *testing.T) {
+// A crossover between samples is the first number of ranks for which another
+// algorithm is cheaper, too.
+func TestCrossoversAgainstRanksAreExact(t *testing.T) {
 	v := broadcasts(100000, 1, 10, 0)
 	v.by, v.s.topology = byRanks, "full"
 	specs := []string{"linear", "binomial"}
 	// p−1 messages one after another against ⌈log p⌉: equal up to 3.
-	curves, err := v.curves(specs)
-	if err != nil || len(curves.Meets) != 1 || curves.Meets[0].At.X != 4 {
-		t.Errorf("meetings %+v, error %v: want one at 4", curves.Meets, err)
+	data, err := v.chartData(specs)
+	if err != nil || len(data.Crossovers) != 1 || data.Crossovers[0].At.X != 4 {
+		t.Errorf("crossovers %+v, error %v: want one at 4", data.Crossovers, err)
 	}
 }
