@@ -14,16 +14,16 @@ import (
 	"github.com/chorale-go/chorale/draw"
 )
 
-// A figure is something to draw.
+// A figure is a kind of picture.
 type figure struct {
 	name      string
 	extension string // of its files
 	scene     func(w io.Writer, s draw.Scene) error
-	against   quantity // of a chart
+	against   quantity // of a chart: the horizontal axis
 }
 
-// figures is the only list of them. The first of an extension is what a file
-// with that extension gets.
+// figures lists all figures. The first one with an extension is the default for
+// files with that extension.
 var figures = []figure{
 	{name: "network", extension: ".svg", scene: networkWith(draw.NetworkOptions{})},
 	{name: "steps", extension: ".svg", scene: networkWith(draw.NetworkOptions{Panels: true})},
@@ -45,14 +45,14 @@ func newDraw() *cobra.Command {
 		Use:   "draw OP -n P -o PICTURE | draw FILE -o PICTURE",
 		Short: "Draw a schedule, where and when it runs, and what it costs",
 		Long: `Draw what chorale sim says of a schedule on a network, as SVG, or as a page of
-HTML that plays it, which needs nothing but a browser.
+HTML that plays it in any browser.
 
 The figures:
   network    the network, each message an arrow with the number of its step
   steps      the same, one picture per step
   contents   the same, with what each rank holds before each step and at the end
   blocks     ranks across, time down: what each rank holds after each step
-  spacetime  ranks down, time across: who sends, receives, waits and combines
+  spacetime  ranks down, time across: sending, receiving, waiting, combining
   cost-m     a chart of the time against m, from 1 to that of -m
   cost-p     a chart of the time against the number of ranks, from 2 to P
   page       all of it, step by step (.html)
@@ -61,7 +61,7 @@ The figures:
 Links that several messages of one step want are red, with their load.
 
 A chart compares algorithms: name each with an --algorithm of its own. Lines are
-the formulas of the catalogue, marks are simulated, on up to 1024 ranks. Where
+the formulas of the catalog, marks are simulated, on up to 1024 ranks. Where
 another algorithm becomes the cheapest by the formulas, the chart says at which m
 or p. Unless --ports is given, each is simulated with the ports that it is made
 for.
@@ -74,7 +74,7 @@ for.
 		Args: cobra.ExactArgs(1),
 	}
 	s := addSimulation(cmd)
-	specs := severalSpecs{last: &s.algorithm}
+	specs := specList{last: &s.algorithm}
 	flags := cmd.Flags()
 	flags.Lookup("algorithm").Value = &specs
 	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, once for each (default: the one that a call would take)"
@@ -100,7 +100,7 @@ for.
 			_, err = cmd.OutOrStdout().Write(picture.Bytes())
 			return err
 		}
-		return writeWhole(*output, picture.Bytes())
+		return writeAtomically(*output, picture.Bytes())
 	}
 	return cmd
 }
@@ -112,7 +112,7 @@ func figureNames() (names []string) {
 	return names
 }
 
-// figureFor returns the figure that is named, or that such a file holds.
+// figureFor returns the named figure, or the default for the output's extension.
 func figureFor(name, output string) (figure, error) {
 	if output == "" {
 		return figure{}, fmt.Errorf("nowhere to draw: want -o with a file that ends in .svg, .html or .json")
@@ -133,9 +133,9 @@ func figureFor(name, output string) (figure, error) {
 	return figure{}, fmt.Errorf("-o %s: want a file that ends in .svg, .html or .json", output)
 }
 
-// mostDrawn is how many ranks any picture may have. What a figure can hold it
-// knows itself; this spares the simulation.
-const mostDrawn = 4096
+// maxDrawnRanks is how many ranks any picture may have. The figures have stricter
+// limits, but apply them after the simulation.
+const maxDrawnRanks = 4096
 
 // drawScene draws one schedule.
 func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, title string, specs []string) error {
@@ -146,8 +146,8 @@ func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, t
 	if err != nil {
 		return err
 	}
-	if e.p > mostDrawn && f.name != "trace" {
-		return callErrorf("a picture of %d ranks: want at most %d, or nobody can read it", e.p, mostDrawn)
+	if e.p > maxDrawnRanks && f.name != "trace" {
+		return callErrorf("a picture of %d ranks: want at most %d, to be legible", e.p, maxDrawnRanks)
 	}
 	r, err := e.simulate(true)
 	if err != nil {
@@ -162,39 +162,39 @@ func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, t
 	return nil
 }
 
-// writeWhole writes a file so that nobody ever finds half of it.
-func writeWhole(name string, data []byte) (err error) {
+// writeAtomically writes a file by renaming a temporary file.
+func writeAtomically(name string, data []byte) (err error) {
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(name, data, 0o666) // a device, a pipe or a link is not to be replaced
+		return os.WriteFile(name, data, 0o666) // do not replace a device, a pipe or a symbolic link
 	}
-	part, err := os.OpenFile(fmt.Sprintf("%s.%d.part", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	temp, err := os.OpenFile(fmt.Sprintf("%s.%d.part", name, os.Getpid()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	_, err = part.Write(data)
-	if closed := part.Close(); err == nil {
+	_, err = temp.Write(data)
+	if closed := temp.Close(); err == nil {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(part.Name(), name)
+		err = os.Rename(temp.Name(), name)
 	}
 	if err != nil {
-		os.Remove(part.Name())
+		os.Remove(temp.Name())
 	}
 	return err
 }
 
-// severalSpecs is the value of a flag that names an algorithm each time that it
-// is given.
-type severalSpecs struct {
+// specList is the value of a flag that can be repeated, with one algorithm each
+// time.
+type specList struct {
 	all  []string
 	last *string
 }
 
-func (s *severalSpecs) String() string { return strings.Join(s.all, " ") }
-func (s *severalSpecs) Type() string   { return "string" }
+func (s *specList) String() string { return strings.Join(s.all, " ") }
+func (s *specList) Type() string   { return "string" }
 
-func (s *severalSpecs) Set(spec string) error {
+func (s *specList) Set(spec string) error {
 	if slices.Contains(s.all, spec) {
 		return fmt.Errorf("want each algorithm once")
 	}
