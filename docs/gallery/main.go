@@ -1,5 +1,5 @@
-// The program gallery draws the figures of docs/gallery.md with the commands
-// that stand there, so that the two agree. It is run by go generate.
+// The program gallery draws the figures of docs/gallery.md with the commands on
+// that page, so that both agree. Run it with go generate.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(repository string) error {
 
 // build makes the command, and returns its path.
 func build(repository, dir string) (string, error) {
-	chorale := filepath.Join(dir, "chorale.exe") // which no system minds
+	chorale := filepath.Join(dir, "chorale.exe") // Windows needs the suffix, other systems allow it
 	c := exec.Command("go", "build", "-o", chorale, "./cmd/chorale")
 	c.Dir = repository
 	if out, err := c.CombinedOutput(); err != nil {
@@ -57,14 +57,14 @@ func build(repository, dir string) (string, error) {
 	return chorale, nil
 }
 
-// A figure is a picture of the page, and how it is drawn.
+// A figure is an image of the page with the command that draws it.
 type figure struct {
 	file string   // within docs
-	alt  string   // what it shows, in words
+	alt  string   // the text alternative
 	args []string // of chorale
 }
 
-// draw runs the command in the repository, where its file lies.
+// draw runs the command in the repository, to which its paths are relative.
 func (f figure) draw(chorale, repository string) error {
 	c := exec.Command(chorale, f.args...)
 	c.Dir = repository
@@ -81,7 +81,7 @@ func (f figure) draw(chorale, repository string) error {
 //
 //	    chorale draw … -o docs/gallery/file.svg
 //
-// A line that ends in a backslash goes on in the next.
+// A backslash at the end of a line joins it with the next line.
 func parse(text string) (figures []figure, err error) {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	var open *figure
@@ -115,7 +115,7 @@ func parse(text string) (figures []figure, err error) {
 	return figures, nil
 }
 
-// words splits a command as a shell does that knows single quotes alone.
+// words splits a command into words. Single quotes are the only quotes.
 func words(command string) (all []string) {
 	for i, part := range strings.Split(command, "'") {
 		if i%2 == 1 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// go generate ./docs/... makes the pictures anew.
+// If this test fails, go generate ./docs/... draws the figures again.
 func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command")
@@ -24,7 +24,7 @@ func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 	}
 	for _, f := range figures {
 		args := slices.Clone(f.args)
-		args[len(args)-1] = "-" // and the figure is of the page's kind
+		args[len(args)-1] = "-" // standard output: the default is an SVG figure
 		drawn, err := exec.Command(chorale, args...).Output()
 		if err != nil {
 			t.Errorf("chorale %s: %v", strings.Join(args, " "), err)
@@ -37,7 +37,7 @@ func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 	}
 }
 
-// A figure takes less than 200 ms.
+// A figure should take less than 200 ms.
 func BenchmarkFigure(b *testing.B) {
 	text, err := os.ReadFile("../gallery.md")
 	if err != nil {
@@ -121,7 +121,7 @@ func alternatives(t *testing.T, file string) (title, desc string) {
 	}
 }
 
-func TestAPageThatIsWrongIsToldWhere(t *testing.T) {
+func TestErrorsInThePageNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"![a ring](gallery/a.svg)\n":                                         "gallery/a.svg has no command",
 		"![a ring](gallery/a.svg)\n![b](gallery/b.svg)":                      "gallery/a.svg has no command",
