@@ -23,7 +23,7 @@ var allowedImports = map[string][]string{
 	"transport/inproc":            {"transport", "transport/internal/match"},
 	"transport/internal/match":    {"transport"},
 	"transport/internal/progress": {"transport", "transport/internal/match"},
-	"transport/internal/stage":    {"transport"}, // for tests alone
+	"transport/internal/cluster":  {"transport"}, // for tests alone
 	"transport/mixed":             {"transport"},
 	"transport/shm":               {"transport", "transport/internal/match", "transport/internal/progress"},
 	"transport/tcp":               {"transport", "transport/internal/match", "transport/internal/progress"},

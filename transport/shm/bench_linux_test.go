@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
-// BenchmarkExchange has processes play patterns: see stage.Player. Beside it, the
+// BenchmarkExchange has processes play patterns: see cluster.Rank. Beside it, the
 // same machine's lines from core to core. Of each it reports the best rounds in a
 // row as well, which tell more than the mean where the machine is busy.
 func BenchmarkExchange(b *testing.B) {
@@ -27,13 +27,13 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-func measure(b *testing.B, job *stage.Troupe, what string, bytes int) {
+func measure(b *testing.B, job *cluster.Cluster, what string, bytes int) {
 	if what != "line" {
-		job.Perform(b, what, bytes, 3)
+		job.RunAll(b, what, bytes, 3)
 	}
 	job.Best = 0
 	b.ResetTimer()
-	job.Perform(b, what, bytes, b.N)
+	job.RunAll(b, what, bytes, b.N)
 	if job.Best > 0 {
 		b.ReportMetric(float64(job.Best), "best-ns/op")
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -15,7 +15,7 @@ func start(cfg Config) transporttest.Start {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return stage.All(ends)
+		return cluster.All(ends)
 	}
 }
 

@@ -55,7 +55,7 @@ func kill(t *testing.T, i int) {
 
 	job := troupe(t, size, i%3 == 0)
 	defer job.End()
-	job.Order(what, bytes, 1<<30)
+	job.StartOthers(what, bytes, 1<<30)
 	killed := make(chan time.Time, 1)
 	time.AfterFunc(after, func() {
 		killed <- time.Now()
@@ -65,7 +65,7 @@ func kill(t *testing.T, i int) {
 	if what == "wait" { // for rank 0, which waits for the victim
 		err = job.Await(victim)
 	} else {
-		err = job.Play(what, bytes, 1<<30)
+		err = job.Run(what, bytes, 1<<30)
 	}
 	// Every rank has lost the victim itself, or heard of it from one that has.
 	lost := fmt.Sprintf("rank %d: %v", victim, transport.ErrLost)
@@ -73,7 +73,7 @@ func kill(t *testing.T, i int) {
 		t.Errorf("%s: rank 0 says %q", name, err)
 	}
 	for rank := 1; rank < size; rank++ {
-		if says := job.Says(rank); rank != victim && !strings.Contains(says, lost) {
+		if says := job.Reply(rank); rank != victim && !strings.Contains(says, lost) {
 			t.Errorf("%s: rank %d says %q", name, rank, says)
 		}
 	}
@@ -84,18 +84,18 @@ func kill(t *testing.T, i int) {
 
 func TestAStoppedRankIsNotLost(t *testing.T) {
 	job := processes(t, 2)
-	job.Perform(t, "swap", 8, 10)
+	job.RunAll(t, "swap", 8, 10)
 	stopped := job.Process(1)
 	stopped.Signal(syscall.SIGSTOP)
 	defer stopped.Signal(syscall.SIGCONT)
 	time.AfterFunc(4*livenessInterval, func() { stopped.Signal(syscall.SIGCONT) })
-	job.Perform(t, "swap", 8, 10)
+	job.RunAll(t, "swap", 8, 10)
 }
 
 func TestNothingIsLeftInTheFileSystem(t *testing.T) {
 	before := names(t)
 	job := processes(t, 3)
-	job.Perform(t, "direct", 8, 1)
+	job.RunAll(t, "direct", 8, 1)
 	if during := names(t); during != before {
 		t.Errorf("while the job runs, /dev/shm holds %s, before %s", during, before)
 	}

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // What most tests say.
 var (
-	sig     = stage.Sig
-	each    = stage.Each[*Endpoint]
-	send    = stage.Send
-	receive = stage.Receive
+	sig     = cluster.Sig
+	each    = cluster.Each[*Endpoint]
+	send    = cluster.Send
+	receive = cluster.Receive
 )
 
 // job makes a job of n ranks in this process that ends with the test.
@@ -27,12 +27,12 @@ func job(t testing.TB, n int) []*Endpoint {
 func crew(t testing.TB, n int, cfg Config) []*Endpoint {
 	t.Helper()
 	ends, err := loopback(n, cfg)
-	return stage.Job(t, ends, err)
+	return cluster.Job(t, ends, err)
 }
 
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
-	stage.Until(func() bool {
+	cluster.Until(func() bool {
 		e.engine.Lock()
 		defer e.unlock()
 		return cond()

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"go.uber.org/goleak"
 )
 
@@ -16,7 +16,7 @@ import (
 const apartVar = "CHORALE_SHM_TEST_APART"
 
 func TestMain(m *testing.M) {
-	stage.Serve(func() stage.Company {
+	cluster.Serve(func() cluster.Setup {
 		return company(os.NewFile(3, "memory"), os.Getenv(apartVar) != "")
 	})
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 }
 
 // company is that of ranks which share a memory.
-func company(memory *os.File, apart bool) stage.Company {
-	return stage.Company{
+func company(memory *os.File, apart bool) cluster.Setup {
+	return cluster.Setup{
 		Join: func(rank, size int, meet func(string) ([]string, error)) (transport.Endpoint, error) {
 			e, err := New(Config{Rank: rank, Size: size, Memory: memory, NoCMA: apart})
 			if err != nil {
@@ -36,14 +36,14 @@ func company(memory *os.File, apart bool) stage.Company {
 			_, err = meet("joined")
 			return e, err
 		},
-		Own: map[string]stage.Pattern{"line": line},
+		Patterns: map[string]cluster.Pattern{"line": line},
 	}
 }
 
 // processes starts a job of n ranks.
-func processes(t testing.TB, n int) *stage.Troupe { return troupe(t, n, false) }
+func processes(t testing.TB, n int) *cluster.Cluster { return troupe(t, n, false) }
 
-func troupe(t testing.TB, n int, apart bool) *stage.Troupe {
+func troupe(t testing.TB, n int, apart bool) *cluster.Cluster {
 	t.Helper()
 	memory, err := NewMemory(n, [16]byte{})
 	if err != nil {
@@ -54,15 +54,15 @@ func troupe(t testing.TB, n int, apart bool) *stage.Troupe {
 	if apart {
 		env = []string{apartVar + "=1"}
 	}
-	return stage.Start(t, n, company(memory, apart), []*os.File{memory}, env...)
+	return cluster.Start(t, n, company(memory, apart), []*os.File{memory}, env...)
 }
 
-func TestWhoIsKilledIsMissed(t *testing.T) { stage.RunKilled(t, processes) }
+func TestWhoIsKilledIsMissed(t *testing.T) { cluster.RunKilled(t, processes) }
 
 // line has every rank write a word of its own line, and wait for all the others',
 // in the bare memory: what an exchange takes at least. Where ranks share cores,
 // it yields as soon as it may.
-func line(p *stage.Player, rounds int) error {
+func line(p *cluster.Rank, rounds int) error {
 	e := p.Endpoint.(*Endpoint)
 	words := make([]*atomic.Uint64, e.Size())
 	for rank := range words {

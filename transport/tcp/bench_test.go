@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // BenchmarkAllReduce is an allreduce of 8 bytes by recursive doubling, without
@@ -16,10 +16,10 @@ func BenchmarkAllReduce(b *testing.B) {
 	for _, n := range []int{2, 4, 8} {
 		b.Run(fmt.Sprintf("processes=%d", n), func(b *testing.B) {
 			job := processes(b, n)
-			job.Perform(b, "swap", 8, 100)
+			job.RunAll(b, "swap", 8, 100)
 			b.ReportAllocs()
 			b.ResetTimer()
-			job.Perform(b, "swap", 8, b.N)
+			job.RunAll(b, "swap", 8, b.N)
 		})
 	}
 	b.Run("goroutines=2", func(b *testing.B) {
@@ -31,40 +31,40 @@ func BenchmarkAllReduce(b *testing.B) {
 // swap them, and pours the same through a connection of package net.
 func BenchmarkThroughput(b *testing.B) {
 	for _, bytes := range []int{64 << 10, 1 << 20, 64 << 20} {
-		for _, what := range []string{"pour", "swap"} {
+		for _, what := range []string{"bandwidth", "swap"} {
 			name := fmt.Sprintf("%s/%dKiB/", what, bytes>>10)
 			b.Run(name+"processes", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
 				job := processes(b, 2)
-				job.Perform(b, what, bytes, 2)
+				job.RunAll(b, what, bytes, 2)
 				b.ResetTimer()
-				job.Perform(b, what, bytes, b.N)
+				job.RunAll(b, what, bytes, b.N)
 			})
 			b.Run(name+"goroutines", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
 				inOneProcess(b, what, bytes)
 			})
 		}
-		b.Run(fmt.Sprintf("pour/%dKiB/net", bytes>>10), func(b *testing.B) {
+		b.Run(fmt.Sprintf("bandwidth/%dKiB/net", bytes>>10), func(b *testing.B) {
 			b.SetBytes(int64(bytes))
 			pourPlain(b, bytes)
 		})
 	}
 }
 
-// BenchmarkLetters has two ranks send a letter to and fro, or one pour letters
+// BenchmarkTagged has two ranks send a letter to and fro, or one pour letters
 // on the other, which answers the last.
-func BenchmarkLetters(b *testing.B) {
+func BenchmarkTagged(b *testing.B) {
 	for _, bytes := range []int{8, 4 << 10, 64 << 10, 1 << 20} {
-		for _, what := range []string{"ping", "letters"} {
+		for _, what := range []string{"pingpong", "tagged"} {
 			name := fmt.Sprintf("%s/bytes=%d/", what, bytes)
 			b.Run(name+"processes", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
 				job := processes(b, 2)
-				job.Perform(b, what, bytes, 10)
+				job.RunAll(b, what, bytes, 10)
 				b.ReportAllocs()
 				b.ResetTimer()
-				job.Perform(b, what, bytes, b.N)
+				job.RunAll(b, what, bytes, b.N)
 			})
 			b.Run(name+"goroutines", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
@@ -81,12 +81,12 @@ func inOneProcess(b *testing.B, what string, bytes int) {
 	}
 	defer ends[0].Close()
 	defer ends[1].Close()
-	players := [2]stage.Player{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
+	players := [2]cluster.Rank{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
 	both := func(rounds int) {
 		var ranks sync.WaitGroup
 		for i := range players {
 			ranks.Go(func() {
-				if err := players[i].Play(what, bytes, rounds); err != nil {
+				if err := players[i].Run(what, bytes, rounds); err != nil {
 					b.Error(err)
 				}
 			})

@@ -6,29 +6,29 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // What most tests say.
 var (
-	sig       = stage.Sig
-	each      = stage.Each[*Endpoint]
-	send      = stage.Send
-	receive   = stage.Receive
-	swap      = stage.Swap
-	checkPeer = stage.CheckPeer
+	sig       = cluster.Sig
+	each      = cluster.Each[*Endpoint]
+	send      = cluster.Send
+	receive   = cluster.Receive
+	swap      = cluster.Swap
+	checkPeer = cluster.CheckPeer
 )
 
 // job makes a job of n ranks in this process that ends with the test.
 func job(t testing.TB, n int) []*Endpoint {
 	t.Helper()
 	ends, err := Loopback(n)
-	return stage.Job(t, ends, err)
+	return cluster.Job(t, ends, err)
 }
 
 // until returns when cond holds for the endpoint.
 func until(e *Endpoint, cond func() bool) {
-	stage.Until(func() bool {
+	cluster.Until(func() bool {
 		e.engine.Lock()
 		defer e.engine.Unlock()
 		return cond()

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/stage"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
-	stage.Serve(func() stage.Company { return stage.Company{Join: join} })
+	cluster.Serve(func() cluster.Setup { return cluster.Setup{Join: join} })
 	goleak.VerifyTestMain(m)
 }
 
@@ -32,9 +32,9 @@ func join(rank, size int, meet func(string) ([]string, error)) (transport.Endpoi
 }
 
 // processes starts a job of n ranks.
-func processes(t testing.TB, n int) *stage.Troupe {
+func processes(t testing.TB, n int) *cluster.Cluster {
 	t.Helper()
-	return stage.Start(t, n, stage.Company{Join: join}, nil)
+	return cluster.Start(t, n, cluster.Setup{Join: join}, nil)
 }
 
-func TestWhoIsKilledIsMissed(t *testing.T) { stage.RunKilled(t, processes) }
+func TestWhoIsKilledIsMissed(t *testing.T) { cluster.RunKilled(t, processes) }

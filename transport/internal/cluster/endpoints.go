@@ -1,6 +1,4 @@
-// Package stage is where ranks play for the tests and benchmarks of transports:
-// as goroutines of one process, or as processes of their own.
-package stage
+package cluster
 
 import (
 	"context"
@@ -16,12 +14,8 @@ import (
 // Sig is the signature of most tests.
 var Sig = transport.Signature{Context: 1, Sequence: 1, Call: "test"}
 
-// moment is long enough for a rank to be in the middle of a step. What is tested
-// holds whether it is or not.
-const moment = 5 * time.Millisecond
-
-// Job returns the endpoints of a job, which ends with the test, or fails the test
-// if there is an error instead.
+// Job returns the endpoints of a job and closes them when the test ends. If err
+// is not nil, it fails the test.
 func Job[E transport.Endpoint](t testing.TB, ends []E, err error) []E {
 	t.Helper()
 	if err != nil {
@@ -35,7 +29,7 @@ func Job[E transport.Endpoint](t testing.TB, ends []E, err error) []E {
 	return ends
 }
 
-// All returns the endpoints as those of any transport.
+// All converts the endpoints of one transport to the interface.
 func All[E transport.Endpoint](ends []E) []transport.Endpoint {
 	all := make([]transport.Endpoint, len(ends))
 	for rank, e := range ends {
@@ -44,13 +38,13 @@ func All[E transport.Endpoint](ends []E) []transport.Endpoint {
 	return all
 }
 
-// Each runs a part on every rank at once and fails the test at the first error.
-func Each[E transport.Endpoint](t testing.TB, ends []E, part func(e E) error) {
+// Each runs f on every rank at once and fails the test at the first error.
+func Each[E transport.Endpoint](t testing.TB, ends []E, f func(e E) error) {
 	t.Helper()
 	errs := make([]error, len(ends))
 	var ranks sync.WaitGroup
 	for i, e := range ends {
-		ranks.Go(func() { errs[i] = part(e) })
+		ranks.Go(func() { errs[i] = f(e) })
 	}
 	ranks.Wait()
 	for rank, err := range errs {
@@ -60,7 +54,7 @@ func Each[E transport.Endpoint](t testing.TB, ends []E, part func(e E) error) {
 	}
 }
 
-// Until returns when cond holds.
+// Until returns when cond holds. It polls cond every 100 µs.
 func Until(cond func() bool) {
 	for !cond() {
 		time.Sleep(100 * time.Microsecond)
@@ -77,7 +71,8 @@ func Receive(ctx context.Context, e transport.Endpoint, s transport.Signature, f
 	return e.Exchange(ctx, transport.Step{Signature: s, Recvs: []transport.Recv{{From: from, Into: into}}})
 }
 
-// Swap is an Exchange of a few bytes with a peer.
+// Swap is an Exchange that sends 8 bytes to a peer and receives 8 from it. It
+// cannot complete before the peer has called the same, on any transport.
 func Swap(ctx context.Context, e transport.Endpoint, s transport.Signature, peer int) error {
 	return e.Exchange(ctx, transport.Step{
 		Signature: s,
@@ -86,7 +81,8 @@ func Swap(ctx context.Context, e transport.Endpoint, s transport.Signature, peer
 	})
 }
 
-// CheckPeer tests that err says of a peer what became of it, and holds a text.
+// CheckPeer tests that err is a [transport.PeerError] that names the peer, wraps
+// what, and contains text.
 func CheckPeer(t *testing.T, err error, peer int, what error, text string) {
 	t.Helper()
 	var e *transport.PeerError
