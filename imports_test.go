@@ -27,7 +27,7 @@ var allowedImports = map[string][]string{
 	"transport/mixed":             {"transport"},
 	"transport/shm":               {"transport", "transport/internal/match", "transport/internal/progress"},
 	"transport/tcp":               {"transport", "transport/internal/match", "transport/internal/progress"},
-	"transport/transporttest":     {"transport"},
+	"transport/transporttest":     {"transport", "transport/internal/cluster"},
 	"sim":                         {"sched", "topo", "model"},
 	"draw":                        {"sched", "topo", "sim"},
 	"internal/exec":               {"sched", "transport"},

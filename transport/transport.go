@@ -54,6 +54,12 @@ type LossSink interface {
 	Lost(rank int, reason string)
 }
 
+// A ProcessEndpoint is an endpoint of a job in which every rank is a process.
+type ProcessEndpoint interface {
+	Endpoint
+	LossSink
+}
+
 // A Signature names the call that a message belongs to. Both ends of a message
 // must have equal signatures; where they differ, ranks have called different
 // things, and both get a [MismatchError].

@@ -28,7 +28,10 @@ func (j *Job) members() []transport.Endpoint {
 	return ends
 }
 
-func TestEndpointsKeepTheContract(t *testing.T) { transporttest.Run(t, start) }
+func TestEndpointsKeepTheContract(t *testing.T) {
+	transporttest.Run(t, start)
+	transporttest.RunPerformance(t, start)
+}
 
 func TestEndpointsKeepTheContractInEveryOrderOfEvents(t *testing.T) {
 	var seed uint64

@@ -9,16 +9,7 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
-	"github.com/chorale-go/chorale/transport/transporttest"
 )
-
-func TestTaggedMessagesKeepTheirContract(t *testing.T) {
-	transporttest.RunMail(t, start(newPoller))
-}
-
-func TestGoroutineStreamsCarryTaggedMessagesToo(t *testing.T) {
-	transporttest.RunMail(t, start(newGoroutineStreams))
-}
 
 // tag is that of most messages.
 var tag = transport.Match{Context: 1, Tag: 7}

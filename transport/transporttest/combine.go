@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"unsafe"
@@ -10,16 +11,16 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// combineClaims: what a receive does with the bytes that come.
+// combineClaims: receives with a Combine function.
 var combineClaims = []claim{
-	{"AReceiveCombinesWhatComesWithWhatIsHeld", testCombine},
+	{"AReceiveCombinesIncomingBytesWithHeld", testCombine},
 	{"PiecesAreWholeElements", testPieces},
 	{"PiecesAreAlignedAsTheirElements", testAlignment},
 	{"SeveralReceivesCombineInOneStep", testCombineSeveral},
 }
 
-// mix is an operator that does not commute: incoming left of held and held
-// left of incoming give different bytes.
+// mix is an operator that does not commute: swapping held and incoming changes the
+// result.
 func mix(into, held, incoming []byte) {
 	for i := range into {
 		into[i] = 3*held[i] + incoming[i]
@@ -39,7 +40,7 @@ func testCombine(t *testing.T, start Start) {
 					data := bytes.Clone(sent)
 					err := send(ctx, e, sig, 1, data)
 					if err == nil && !bytes.Equal(data, sent) {
-						err = fmt.Errorf("the memory of a send was written")
+						err = errors.New("the data of a send was written")
 					}
 					return err
 				}
@@ -54,7 +55,7 @@ func testCombine(t *testing.T, start Start) {
 				case err != nil:
 					return err
 				case !bytes.Equal(into, want):
-					return fmt.Errorf("%d bytes, in place %v: not Combine(Into, Held, incoming)", size, inPlace)
+					return fmt.Errorf("%d bytes, in place %v: Into is not Combine(Into, Held, incoming)", size, inPlace)
 				case !inPlace && !bytes.Equal(left, held):
 					return fmt.Errorf("%d bytes: Held was written", size)
 				}
@@ -96,15 +97,15 @@ func testPieces(t *testing.T, start Start) {
 			case total != size:
 				return fmt.Errorf("the pieces add up to %d bytes of %d", total, size)
 			case !bytes.Equal(into, want):
-				return fmt.Errorf("elements of %d bytes: pieces do not match each other", elem)
+				return fmt.Errorf("elements of %d bytes: Combine got pieces that do not match each other", elem)
 			}
 			return nil
 		})
 	}
 }
 
-// Elements that lie across the ends of what a transport takes at a time arrive
-// whole, and where they would be aligned in an array of their own.
+// testAlignment uses elements that no chunk size of a transport is a multiple of.
+// Combine gets them whole, aligned as in an array of their own.
 func testAlignment(t *testing.T, start Start) {
 	for _, elem := range []int{8, 24, 40_000, 300_008} {
 		for _, call := range []string{"", "1", "five", "seven is odd"} {
@@ -124,7 +125,7 @@ func testAlignment(t *testing.T, start Start) {
 					},
 				}}})
 				if err == nil && (misaligned > 0 || !bytes.Equal(into, data)) {
-					err = fmt.Errorf("elements of %d bytes behind %q: %d pieces are misaligned, or all is wrong", elem, call, misaligned)
+					err = fmt.Errorf("elements of %d bytes, call %q: %d pieces are misaligned or cut, result right: %v", elem, call, misaligned, bytes.Equal(into, data))
 				}
 				return err
 			})
@@ -151,7 +152,7 @@ func testCombineSeveral(t *testing.T, start Start) {
 			for _, r := range step.Recvs {
 				mix(want, mine, pattern(make([]byte, size), r.From))
 				if !bytes.Equal(r.Into, want) {
-					return fmt.Errorf("%d bytes from rank %d are combined wrongly", size, r.From)
+					return fmt.Errorf("wrong result for %d bytes from rank %d", size, r.From)
 				}
 			}
 			return nil

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,16 +11,16 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// dataClaims: what is sent is what arrives.
+// dataClaims: a message arrives as it was sent.
 var dataClaims = []claim{
 	{"EveryEndpointKnowsItsRankAndSize", testRanks},
 	{"AnEmptyStepCompletes", testEmptyStep},
 	{"MessagesOfEverySizeArrive", testSizes},
-	{"AMulticastReachesAllItNames", testMulticast},
+	{"AMulticastReachesEveryRankListed", testMulticast},
 	{"SentMemoryMayBeWrittenAfterExchange", testReuse},
-	{"AllPairsTalkAtOnce", testAllPairs},
+	{"AllPairsExchangeAtOnce", testAllPairs},
 	{"AllRanksMaySendFirst", testSendFirst},
-	{"EightRanksSwap64MiBAtOnce", testSwapLarge},
+	{"LargeMessagesCross", testSwapLarge},
 	{"RandomTrafficArrives", testRandomTraffic},
 }
 
@@ -28,7 +29,7 @@ func testRanks(t *testing.T, start Start) {
 		j := open(t, start, n)
 		for rank, e := range j.ends {
 			if e.Rank() != rank || e.Size() != n {
-				t.Errorf("endpoint %d of %d says that it is rank %d of %d", rank, n, e.Rank(), e.Size())
+				t.Errorf("endpoint %d of %d returns rank %d and size %d", rank, n, e.Rank(), e.Size())
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func testSizes(t *testing.T, start Start) {
 	j := open(t, start, 2)
 	for _, size := range sizes {
 		want := pattern(make([]byte, size), size)
-		into := make([]byte, size+2) // a byte on either side must stay as it is
+		into := make([]byte, size+2) // a guard byte on either side
 		into[0], into[size+1] = 0xa5, 0x5a
 		j.each(func(ctx context.Context, e transport.Endpoint) error {
 			if e.Rank() == 0 {
@@ -61,10 +62,10 @@ func testSizes(t *testing.T, start Start) {
 				return err
 			}
 			if !bytes.Equal(into[1:1+size], want) {
-				return fmt.Errorf("a message of %d bytes arrived with others", size)
+				return fmt.Errorf("a message of %d bytes arrived changed", size)
 			}
 			if into[0] != 0xa5 || into[size+1] != 0x5a {
-				return fmt.Errorf("receiving %d bytes wrote beside them", size)
+				return fmt.Errorf("the receive of %d bytes wrote outside of Into", size)
 			}
 			return nil
 		})
@@ -94,7 +95,7 @@ func testMulticast(t *testing.T, start Start) {
 				return err
 			}
 			if !bytes.Equal(whole, data) || !bytes.Equal(half, data[:size/2]) {
-				return fmt.Errorf("%d bytes to several ranks arrived as others", size)
+				return fmt.Errorf("a multicast of %d bytes arrived changed", size)
 			}
 			return nil
 		})
@@ -117,7 +118,7 @@ func testReuse(t *testing.T, start Start) {
 					return err
 				}
 				if bytes.Count(buf, []byte{byte(round)}) != size {
-					return fmt.Errorf("message %d of %d bytes was overwritten on its way", round, size)
+					return fmt.Errorf("message %d of %d bytes arrived changed", round, size)
 				}
 			}
 			return nil
@@ -158,8 +159,8 @@ func testSendFirst(t *testing.T, start Start) {
 	}
 	data := pattern(make([]byte, size), 1)
 	open(t, start, n).each(func(ctx context.Context, e transport.Endpoint) error {
-		// A ring, everybody sending before it receives: no transport has
-		// room for all of this.
+		// Every rank of a ring sends before it receives. No transport has room
+		// for all of this.
 		into := make([]byte, size)
 		err := e.Exchange(ctx, transport.Step{
 			Signature: sig,
@@ -167,14 +168,14 @@ func testSendFirst(t *testing.T, start Start) {
 			Recvs:     []transport.Recv{{From: (e.Rank() + n - 1) % n, Into: into}},
 		})
 		if err == nil && !bytes.Equal(into, data) {
-			err = fmt.Errorf("what arrived is not what was sent")
+			err = errors.New("the message arrived changed")
 		}
 		return err
 	})
 }
 
-// testSwapLarge has every two ranks fill both ways between them: no transport has
-// room for this either.
+// testSwapLarge has pairs of ranks fill both directions between them. No transport
+// has room for this either.
 func testSwapLarge(t *testing.T, start Start) {
 	size := 64 << 20
 	if testing.Short() || UnderRace {
@@ -190,14 +191,14 @@ func testSwapLarge(t *testing.T, start Start) {
 			Recvs:     []transport.Recv{{From: peer, Into: into}},
 		})
 		if err == nil && !bytes.Equal(into, data) {
-			err = fmt.Errorf("what arrived is not what was sent")
+			err = errors.New("the message arrived changed")
 		}
 		return err
 	})
 }
 
-// testRandomTraffic has every rank draw the same traffic from the same seed:
-// up to three messages per pair and step.
+// testRandomTraffic has every rank generate the same traffic from one seed: up to
+// three messages per pair and step.
 func testRandomTraffic(t *testing.T, start Start) {
 	const n, rounds = 5, 60
 	open(t, start, n).each(func(ctx context.Context, e transport.Endpoint) error {
@@ -225,7 +226,7 @@ func testRandomTraffic(t *testing.T, start Start) {
 			}
 			for i, recv := range step.Recvs {
 				if !bytes.Equal(recv.Into, want[i]) {
-					return fmt.Errorf("round %d: receive %d, from rank %d, got another message", round, i, recv.From)
+					return fmt.Errorf("round %d: receive %d, from rank %d, got the wrong message", round, i, recv.From)
 				}
 			}
 		}

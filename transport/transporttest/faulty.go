@@ -10,28 +10,31 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// Faults says what goes wrong with an endpoint. The zero value is none.
+// Faults are the faults of an endpoint. The zero value injects none.
 type Faults struct {
-	// Seed is where the random choices of Delay and Shuffle begin.
+	// Seed seeds the random choices of Delay and Shuffle.
 	Seed uint64
-	// Delay is the longest time by which an Exchange begins late; each
-	// begins late by a random part of it.
+	// Delay is the longest delay of an Exchange. Each begins after a random part
+	// of it.
 	Delay time.Duration
-	// Shuffle hands over the sends and receives of a step in a random one
-	// of the orders that mean the same.
+	// Shuffle puts the sends and receives of a step into a random order that is
+	// equivalent to the order listed.
 	Shuffle bool
-	// FailAt is the Exchange, counted from 1 over all contexts, at which the
-	// endpoint gives up with Err: its peers hear that it has. 0 is never.
+	// FailAt is the number of the Exchange that fails with Err. It counts from 1
+	// over all contexts; 0 is none. Peers get ErrAborted, and every later Exchange
+	// returns Err.
 	FailAt int
 	Err    error
-	// CutAt is the Exchange, counted likewise, during which Cut is called,
-	// after another random part of Delay. A nil Cut closes the endpoint.
+	// CutAt is the number of the Exchange during which Cut is called, after another
+	// random part of Delay. It counts as FailAt does. A nil Cut closes the endpoint.
 	CutAt int
 	Cut   func()
 }
 
-// Faulty returns e with faults. Without faults it is as good as e, and keeps
-// the contract if e does.
+// Faulty returns an endpoint that injects the faults into Exchange. Every other
+// method, those of tagged messages among them, is the one of e and neither counts
+// nor fails. Without faults the endpoint keeps the contract if e does. It does not
+// implement [transport.LossSink].
 func Faulty(e transport.Endpoint, f Faults) transport.Endpoint {
 	return &faulty{Endpoint: e, faults: f, random: rand.New(rand.NewPCG(f.Seed, uint64(e.Rank())))}
 }
@@ -40,8 +43,8 @@ type faulty struct {
 	transport.Endpoint
 	faults Faults
 
-	mu     sync.Mutex // guards what follows
-	calls  int
+	mu     sync.Mutex // guards the fields below
+	calls  int        // Exchanges so far
 	random *rand.Rand
 	failed error
 }
@@ -50,7 +53,7 @@ func (f *faulty) Exchange(ctx context.Context, step transport.Step) error {
 	f.mu.Lock()
 	f.calls++
 	call, failed := f.calls, f.failed
-	late, later := f.wait(), f.wait()
+	delay, cutDelay := f.randomDelay(), f.randomDelay()
 	if f.faults.Shuffle {
 		step = shuffle(f.random, step)
 	}
@@ -58,9 +61,9 @@ func (f *faulty) Exchange(ctx context.Context, step transport.Step) error {
 	if failed != nil {
 		return failed
 	}
-	if late > 0 {
+	if delay > 0 {
 		select {
-		case <-time.After(late):
+		case <-time.After(delay):
 		case <-ctx.Done():
 		}
 	}
@@ -69,21 +72,21 @@ func (f *faulty) Exchange(ctx context.Context, step transport.Step) error {
 		return f.fail(ctx, step)
 	case f.faults.CutAt:
 		var cut sync.WaitGroup
-		cut.Go(func() { f.cut(later) })
+		cut.Go(func() { f.cut(cutDelay) })
 		defer cut.Wait()
 	}
 	return f.Endpoint.Exchange(ctx, step)
 }
 
-// wait draws a random part of Delay.
-func (f *faulty) wait() time.Duration {
+// randomDelay returns a random part of Delay.
+func (f *faulty) randomDelay() time.Duration {
 	if f.faults.Delay <= 0 {
 		return 0
 	}
 	return time.Duration(f.random.Int64N(int64(f.faults.Delay)))
 }
 
-// fail ends the endpoint's part by way of a context that has ended.
+// fail ends the endpoint's part in the job by an Exchange under an ended context.
 func (f *faulty) fail(ctx context.Context, step transport.Step) error {
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(f.faults.Err)
@@ -96,8 +99,8 @@ func (f *faulty) fail(ctx context.Context, step transport.Step) error {
 	return f.failed
 }
 
-func (f *faulty) cut(after time.Duration) {
-	time.Sleep(after)
+func (f *faulty) cut(delay time.Duration) {
+	time.Sleep(delay)
 	if f.faults.Cut != nil {
 		f.faults.Cut()
 	} else {
@@ -105,10 +108,9 @@ func (f *faulty) cut(after time.Duration) {
 	}
 }
 
-// shuffle returns a step that means the same as step in another order. Sends
-// stay as they are among those that share a receiver, receives among those
-// that share a sender, and a receive in turn keeps its place behind all that
-// were listed before it.
+// shuffle returns an equivalent step in another order. Two sends to one rank keep
+// their order, as do two receives from one rank, and an ordered receive and any
+// other.
 func shuffle(random *rand.Rand, step transport.Step) transport.Step {
 	step.Sends = reorder(random, step.Sends, func(a, b transport.Send) bool {
 		return slices.ContainsFunc(a.To, func(to int) bool { return slices.Contains(b.To, to) })
@@ -119,13 +121,13 @@ func shuffle(random *rand.Rand, step transport.Step) transport.Step {
 	return step
 }
 
-// reorder returns the elements of s in a random order among those that keep
-// every two tied elements in theirs.
+// reorder returns the elements of s in a random order. Every two tied elements keep
+// theirs.
 func reorder[T any](random *rand.Rand, s []T, tied func(a, b T) bool) []T {
 	s = slices.Clone(s)
 	for i := range s {
-		// Let the element sink by a random distance past what it is not
-		// tied to.
+		// Move the element forward by a random distance, but past no element that
+		// it is tied to.
 		for k := i; k > 0 && !tied(s[k-1], s[k]) && random.IntN(3) > 0; k-- {
 			s[k-1], s[k] = s[k], s[k-1]
 		}

@@ -9,77 +9,77 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// mismatchClaims: ranks that call different things learn it, and never hang.
+// mismatchClaims: ranks that call different things get an error and never hang.
 var mismatchClaims = []claim{
-	{"AnotherCallIsAMismatch", testOtherCall},
-	{"AnotherSequenceIsAMismatch", testOtherSequence},
-	{"RanksThatOnlySendLearnOfAMismatch", testOnlySend},
-	{"RanksThatOnlyReceiveLearnOfAMismatch", testOnlyReceive},
-	{"ARankThatWaitsForAnotherLearnsOfAMismatch", testWaitElsewhere},
-	{"AMismatchOfOneContextIsNoneOfAnother", testSameSequenceElsewhere},
-	{"AMessageOfAnotherLengthIsASizeError", testOtherSize},
-	{"ARankThatCannotBeAPeerIsARankError", testNoSuchPeer},
+	{"ADifferentCallIsAMismatch", testOtherCall},
+	{"ADifferentSequenceNumberIsAMismatch", testOtherSequence},
+	{"AMismatchReachesRanksThatOnlySend", testOnlySend},
+	{"AMismatchReachesRanksThatOnlyReceive", testOnlyReceive},
+	{"AMismatchReachesARankThatWaitsForAThird", testWaitElsewhere},
+	{"EqualSequenceNumbersOfTwoContextsAreNoMismatch", testSameSequence},
+	{"AMessageOfTheWrongLengthIsASizeError", testOtherSize},
+	{"AnImpossiblePeerIsARankError", testNoSuchPeer},
 }
 
-// here and there are two calls of the same number.
+// callA and callB are two calls of one sequence number.
 var (
-	here  = transport.Signature{Context: 3, Sequence: 9, Call: "bcast int32 count=4 root=0"}
-	there = transport.Signature{Context: 3, Sequence: 9, Call: "reduce sum int32 count=4 root=1"}
+	callA = transport.Signature{Context: 3, Sequence: 9, Call: "bcast int32 count=4 root=0"}
+	callB = transport.Signature{Context: 3, Sequence: 9, Call: "reduce sum int32 count=4 root=1"}
 )
 
-// checkMismatch tests what the two ends of a mismatch got: at least one the
-// whole story, and the other that or word from its peer.
+// checkMismatch tests the errors at the two ends of a mismatch. At least one is a
+// MismatchError; the other is one too, or says that the peer aborted.
 func (j *job) checkMismatch(errs []error, rank, peer int, calls map[int]transport.Signature) {
 	j.Helper()
-	known := 0
-	for _, ends := range [][2]int{{rank, peer}, {peer, rank}} {
-		me, other := ends[0], ends[1]
+	mismatches := 0
+	for _, pair := range [][2]int{{rank, peer}, {peer, rank}} {
+		me, other := pair[0], pair[1]
 		var mismatch *transport.MismatchError
-		var told *transport.PeerError
+		var aborted *transport.PeerError
 		switch err := errs[me]; {
 		case errors.As(err, &mismatch):
-			known++
+			mismatches++
 			want := transport.MismatchError{Rank: me, Peer: other, Mine: calls[me], Theirs: calls[other]}
 			if *mismatch != want {
 				j.Errorf("rank %d: got %v, want %v", me, mismatch, &want)
 			}
-		case errors.As(err, &told):
-			if told.Peer != other || !errors.Is(err, transport.ErrAborted) {
-				j.Errorf("rank %d: got %v, want a mismatch with rank %d or word that it gave up", me, err, other)
+		case errors.As(err, &aborted):
+			if aborted.Peer != other || !errors.Is(err, transport.ErrAborted) {
+				j.Errorf("rank %d: got %v, want a mismatch with rank %d, or that it aborted", me, err, other)
 			}
 		default:
 			j.Errorf("rank %d: got %v, want a *MismatchError or a *PeerError", me, err)
 		}
 	}
-	if known == 0 {
+	if mismatches == 0 {
 		j.Errorf("neither rank %d nor rank %d got a *MismatchError: %v, %v", rank, peer, errs[rank], errs[peer])
 	}
 }
 
 func testOtherCall(t *testing.T, start Start) {
-	calls := map[int]transport.Signature{0: here, 1: there}
+	calls := map[int]transport.Signature{0: callA, 1: callB}
 	j := open(t, start, 2)
-	swapped := func(ctx context.Context, e transport.Endpoint) error {
+	swapper := func(ctx context.Context, e transport.Endpoint) error {
 		return swap(ctx, e, calls[e.Rank()], 1-e.Rank())
 	}
-	j.checkMismatch(j.all(swapped, swapped), 0, 1, calls)
+	j.checkMismatch(j.all(swapper, swapper), 0, 1, calls)
 }
 
 func testOtherSequence(t *testing.T, start Start) {
-	later := here
+	later := callA
 	later.Sequence++
-	calls := map[int]transport.Signature{0: here, 1: later}
+	calls := map[int]transport.Signature{0: callA, 1: later}
 	j := open(t, start, 2)
-	swapped := func(ctx context.Context, e transport.Endpoint) error {
+	swapper := func(ctx context.Context, e transport.Endpoint) error {
 		return swap(ctx, e, calls[e.Rank()], 1-e.Rank())
 	}
-	j.checkMismatch(j.all(swapped, swapped), 0, 1, calls)
+	j.checkMismatch(j.all(swapper, swapper), 0, 1, calls)
 }
 
-// testOnlySend has neither rank read what the other sends. A transport may
-// complete some sends before anybody reads; it cannot complete them for ever.
+// testOnlySend has neither rank receive. A transport may complete some sends
+// without a receiver, but not endlessly many.
 func testOnlySend(t *testing.T, start Start) {
-	calls := map[int]transport.Signature{0: here, 1: there}
+	calls := map[int]transport.Signature{0: callA, 1: callB}
 	j := open(t, start, 2)
 	sender := func(ctx context.Context, e transport.Endpoint) error {
 		data := make([]byte, 64<<10)
@@ -92,10 +92,10 @@ func testOnlySend(t *testing.T, start Start) {
 	j.checkMismatch(j.all(sender, sender), 0, 1, calls)
 }
 
-// testOnlyReceive is what a broadcast with two opinions on the root comes to:
-// both ranks wait, and no message is on its way.
+// testOnlyReceive is a broadcast whose ranks disagree on the root: both wait, and
+// no message is on its way.
 func testOnlyReceive(t *testing.T, start Start) {
-	calls := map[int]transport.Signature{0: here, 1: there}
+	calls := map[int]transport.Signature{0: callA, 1: callB}
 	j := open(t, start, 2)
 	receiver := func(ctx context.Context, e transport.Endpoint) error {
 		return recv(ctx, e, calls[e.Rank()], 1-e.Rank(), make([]byte, 4))
@@ -103,33 +103,33 @@ func testOnlyReceive(t *testing.T, start Start) {
 	j.checkMismatch(j.all(receiver, receiver), 0, 1, calls)
 }
 
-// testWaitElsewhere has rank 0 call rank 1, which calls something else and
-// waits for rank 2, which does nothing before the others know.
+// testWaitElsewhere has rank 0 wait for rank 1. Rank 1 is in another call and waits
+// for rank 2, which does nothing before the mismatch is found.
 func testWaitElsewhere(t *testing.T, start Start) {
-	calls := map[int]transport.Signature{0: here, 1: there}
+	calls := map[int]transport.Signature{0: callA, 1: callB}
 	j := open(t, start, 3)
-	known := make(chan struct{})
+	found := make(chan struct{})
 	errs := j.all(
-		func(ctx context.Context, e transport.Endpoint) error { return swap(ctx, e, here, 1) },
+		func(ctx context.Context, e transport.Endpoint) error { return swap(ctx, e, callA, 1) },
 		func(ctx context.Context, e transport.Endpoint) error {
-			defer close(known)
-			return recv(ctx, e, there, 2, make([]byte, 4))
+			defer close(found)
+			return recv(ctx, e, callB, 2, make([]byte, 4))
 		},
 		func(ctx context.Context, e transport.Endpoint) error {
-			<-known
-			return swap(ctx, e, there, 1)
+			<-found
+			return swap(ctx, e, callB, 1)
 		},
 	)
 	j.checkMismatch(errs, 0, 1, calls)
 	checkPeer(t, errs[2], 1, transport.ErrAborted)
 }
 
-func testSameSequenceElsewhere(t *testing.T, start Start) {
-	other := there
+func testSameSequence(t *testing.T, start Start) {
+	other := callB
 	other.Context++
 	open(t, start, 2).each(func(ctx context.Context, e transport.Endpoint) error {
 		results := make(chan error, 2)
-		for _, s := range []transport.Signature{here, other} {
+		for _, s := range []transport.Signature{callA, other} {
 			go func() { results <- swap(ctx, e, s, 1-e.Rank()) }()
 		}
 		return errors.Join(<-results, <-results)
@@ -183,8 +183,8 @@ func testNoSuchPeer(t *testing.T, start Start) {
 	}
 }
 
-// checkPeer tests that err is a PeerError that names the peer and says what
-// became of it.
+// checkPeer tests that err is a PeerError that names the peer and wraps one of the
+// errors.
 func checkPeer(t *testing.T, err error, peer int, what ...error) {
 	t.Helper()
 	var e *transport.PeerError

@@ -2,57 +2,64 @@ package transporttest
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A naiveJob keeps the contract in the plainest way: one lock for everything,
-// and everybody looks again whenever anything has happened. It is what the
-// suite itself is tested on.
+// A naiveJob keeps the contract in the plainest way: one lock guards everything,
+// and every waiting operation checks its condition again after every change. The
+// suite itself is tested on it.
 type naiveJob struct {
-	mu     sync.Mutex
-	news   sync.Cond
-	queues map[naiveLink][]*naiveMessage
-	ends   []*naive
+	mu      sync.Mutex
+	changed sync.Cond
+	ends    []*naive
+	steps   map[naiveLink][]*naiveMessage // of each link, in the order sent
 }
 
-type naiveLink struct {
-	from, to int
-	context  uint32
-}
-
-type naiveMessage struct {
-	naiveLink
-	sig   transport.Signature
-	data  []byte
-	taken bool
-}
-
+// A naive is one rank's endpoint.
 type naive struct {
-	transport.Endpoint // nil: the claims of Run ask for no tagged messages
-
-	job     *naiveJob
-	rank    int
-	failed  error
-	waiting map[uint32]transport.Signature // by context
+	job    *naiveJob
+	rank   int
+	ended  error                          // why its part in the job has ended
+	calls  map[uint32]transport.Signature // the Exchanges in progress, by context
+	last   transport.Signature            // of the last Exchange
+	lost   map[int]string                 // the reasons, by rank
+	tagged []*naiveTagged                 // messages to this rank, in the order sent
 }
 
-func newNaive(n int) []transport.Endpoint {
-	j := &naiveJob{queues: map[naiveLink][]*naiveMessage{}}
-	j.news.L = &j.mu
-	ends := make([]transport.Endpoint, n)
-	for rank := range ends {
-		e := &naive{job: j, rank: rank, waiting: map[uint32]transport.Signature{}}
-		j.ends = append(j.ends, e)
-		ends[rank] = e
+var _ transport.ProcessEndpoint = (*naive)(nil)
+
+func newNaiveJob(n int) []*naive {
+	j := &naiveJob{steps: map[naiveLink][]*naiveMessage{}}
+	j.changed.L = &j.mu
+	for rank := range n {
+		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, lost: map[int]string{}})
 	}
-	return ends
+	return j.ends
+}
+
+// lock locks the job for an operation that waits for job.changed. The end of ctx is
+// a change too. The function that it returns ends the operation.
+func (e *naive) lock(ctx context.Context) (unlock func()) {
+	stop := context.AfterFunc(ctx, func() {
+		e.job.mu.Lock()
+		defer e.job.mu.Unlock()
+		e.job.changed.Broadcast()
+	})
+	e.job.mu.Lock()
+	return func() {
+		e.job.mu.Unlock()
+		stop()
+	}
 }
 
 func (e *naive) Rank() int { return e.rank }
 func (e *naive) Size() int { return len(e.job.ends) }
+
+// isPeer reports whether the job has this rank and it is not e's own.
+func (e *naive) isPeer(rank int) bool { return 0 <= rank && rank < e.Size() && rank != e.rank }
 
 func (e *naive) Close() error {
 	e.job.mu.Lock()
@@ -61,155 +68,64 @@ func (e *naive) Close() error {
 	return nil
 }
 
+// fail ends e's part in the job. The first error stays, except that Close follows
+// a failure.
 func (e *naive) fail(err error) {
-	if e.failed == nil || err == transport.ErrClosed {
-		e.failed = err
+	if e.ended == nil || err == transport.ErrClosed {
+		e.ended = err
 	}
-	e.job.news.Broadcast()
+	e.job.changed.Broadcast()
 }
 
-func (e *naive) Exchange(ctx context.Context, step transport.Step) error {
-	j := e.job
-	stop := context.AfterFunc(ctx, func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.news.Broadcast()
-	})
-	defer stop()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if e.failed == nil && ctx.Err() != nil {
-		e.fail(ctx.Err())
-	}
-	if err := e.check(step); e.failed == nil && err != nil {
-		e.fail(err)
-	}
-	if e.failed != nil {
-		return e.failed
-	}
-	sent := e.post(step)
-	defer j.withdraw(slices.Clone(sent))
-	e.waiting[step.Signature.Context] = step.Signature
-	defer delete(e.waiting, step.Signature.Context)
-	pending := slices.Clone(step.Recvs)
-	for {
-		var err error
-		if pending, err = e.receive(step.Signature, pending); err != nil {
-			e.fail(err)
-		}
-		sent = slices.DeleteFunc(sent, func(m *naiveMessage) bool { return m.taken })
-		if e.failed == nil && len(pending) == 0 && len(sent) == 0 {
-			return nil
-		}
-		if e.failed == nil && ctx.Err() != nil {
-			e.fail(ctx.Err())
-		}
-		if err := e.hopeless(step.Signature, sent, pending); e.failed == nil && err != nil {
-			e.fail(err)
-		}
-		if e.failed != nil {
-			return e.failed
-		}
-		j.news.Wait()
+func (e *naive) Lost(rank int, reason string) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if e.isPeer(rank) {
+		e.lost[rank] = reason
+		e.job.changed.Broadcast()
 	}
 }
 
-func (e *naive) check(step transport.Step) error {
-	var peers []int
-	for _, s := range step.Sends {
-		peers = append(peers, s.To...)
+// gone returns why nothing can be expected of a rank anymore, or nil.
+func (e *naive) gone(rank int) error {
+	if reason, lost := e.lost[rank]; lost {
+		return &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}
 	}
-	for _, r := range step.Recvs {
-		peers = append(peers, r.From)
-	}
-	for _, peer := range peers {
-		if peer < 0 || peer >= e.Size() || peer == e.rank {
-			return &transport.RankError{Peer: peer, Rank: e.rank, Size: e.Size()}
-		}
-	}
-	return nil
-}
-
-func (e *naive) post(step transport.Step) (sent []*naiveMessage) {
-	for _, s := range step.Sends {
-		for _, to := range s.To {
-			m := &naiveMessage{naiveLink{e.rank, to, step.Signature.Context}, step.Signature, s.Data, false}
-			e.job.queues[m.naiveLink] = append(e.job.queues[m.naiveLink], m)
-			sent = append(sent, m)
-		}
-	}
-	e.job.news.Broadcast()
-	return sent
-}
-
-func (j *naiveJob) withdraw(sent []*naiveMessage) {
-	for _, m := range sent {
-		j.queues[m.naiveLink] = slices.DeleteFunc(j.queues[m.naiveLink], func(q *naiveMessage) bool { return q == m })
+	switch peer := e.job.ends[rank]; peer.ended {
+	case nil:
+		return nil
+	case transport.ErrClosed:
+		reason := fmt.Sprintf("its last call was call %d, %q", peer.last.Sequence, peer.last.Call)
+		return &transport.PeerError{Peer: rank, Err: transport.ErrLeft, Reason: reason}
+	default:
+		return &transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: peer.ended.Error()}
 	}
 }
 
-// receive takes what may be taken of the receives and returns the rest.
-func (e *naive) receive(sig transport.Signature, recvs []transport.Recv) (rest []transport.Recv, err error) {
-	for _, r := range recvs {
-		link := naiveLink{r.From, e.rank, sig.Context}
-		queue := e.job.queues[link]
-		earlier := slices.ContainsFunc(rest, func(q transport.Recv) bool { return q.From == r.From })
-		if len(queue) == 0 || earlier || r.Ordered && len(rest) > 0 {
-			rest = append(rest, r)
-			continue
-		}
-		m := queue[0]
-		switch {
-		case m.sig != sig:
-			return nil, e.mismatch(r.From, sig, m.sig)
-		case len(m.data) != len(r.Into):
-			return nil, &transport.SizeError{Peer: r.From, Got: len(m.data), Want: len(r.Into)}
-		case r.Combine == nil:
-			copy(r.Into, m.data)
-		default:
-			r.Combine(r.Into, r.Held, m.data)
-		}
-		m.taken = true
-		e.job.queues[link] = queue[1:]
-		e.job.news.Broadcast()
-	}
-	return rest, nil
-}
-
-// hopeless says why what the rank still waits for cannot come.
-func (e *naive) hopeless(mine transport.Signature, sent []*naiveMessage, pending []transport.Recv) error {
-	for link, queue := range e.job.queues {
-		if link.to == e.rank && link.context == mine.Context && len(queue) > 0 {
-			theirs := queue[0].sig
-			if theirs.Sequence < mine.Sequence || theirs.Sequence == mine.Sequence && theirs.Call != mine.Call {
-				return e.mismatch(link.from, mine, theirs)
+func (e *naive) Release(context uint32) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	for link, queue := range e.job.steps {
+		if link.to == e.rank && link.context == context {
+			for _, m := range queue {
+				m.received = true
 			}
+			delete(e.job.steps, link)
 		}
 	}
-	var peers []int
-	for _, m := range sent {
-		peers = append(peers, m.to)
+	e.job.changed.Broadcast()
+}
+
+func (e *naive) CheckUnreceived() error {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if e.ended != nil {
+		return nil
 	}
-	for _, r := range pending {
-		peers = append(peers, r.From)
-	}
-	for _, rank := range peers {
-		peer := e.job.ends[rank]
-		theirs, waits := peer.waiting[mine.Context]
-		switch {
-		case waits && (theirs.Sequence > mine.Sequence || theirs.Sequence == mine.Sequence && theirs.Call != mine.Call):
-			return e.mismatch(rank, mine, theirs)
-		case peer.failed == transport.ErrClosed:
-			return &transport.PeerError{Peer: rank, Err: transport.ErrLeft}
-		case peer.failed != nil:
-			return &transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: peer.failed.Error()}
+	for link, queue := range e.job.steps {
+		if link.to == e.rank && len(queue) > 0 {
+			return &transport.UnreceivedError{Rank: e.rank, Peer: link.from, Mine: e.last, Theirs: queue[0].sig}
 		}
 	}
 	return nil
-}
-
-// mismatch says what differs, and says it to the peer as well.
-func (e *naive) mismatch(peer int, mine, theirs transport.Signature) error {
-	e.job.ends[peer].fail(&transport.MismatchError{Rank: peer, Peer: e.rank, Mine: theirs, Theirs: mine})
-	return &transport.MismatchError{Rank: e.rank, Peer: peer, Mine: mine, Theirs: theirs}
 }

@@ -7,19 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
-// orderClaims: which message meets which receive, and when.
+// orderClaims: which message a receive gets, and in which order receives complete.
 var orderClaims = []claim{
 	{"MessagesOfAPairArriveInOrder", testPairOrder},
 	{"SeveralMessagesToOneRankInOneStep", testSeveralPerStep},
-	{"ReceivesLandAsTheyComeUnlessInTurn", testOutOfOrder},
-	{"ReceivesInTurnLandInTheOrderListed", testInTurn},
-	{"ContextsNeverMeet", testContexts},
-	{"ALargeMessageDoesNotHoldBackAnotherContext", testLargeElsewhere},
+	{"ReceivesCompleteInAnyOrderUnlessOrdered", testOutOfOrder},
+	{"OrderedReceivesCombineInTheOrderListed", testOrdered},
+	{"ContextsAreIndependent", testContexts},
+	{"ALargeMessageDoesNotHoldBackAnotherContext", testLargeOtherContext},
 	{"ARankMayRunAhead", testRunAhead},
 }
 
@@ -39,7 +39,7 @@ func testPairOrder(t *testing.T, start Start) {
 				return err
 			}
 			if got := binary.LittleEndian.Uint64(buf[:]); got != i {
-				return fmt.Errorf("message %d came when %d was due", got, i)
+				return fmt.Errorf("got message %d, want %d", got, i)
 			}
 		}
 		return nil
@@ -48,7 +48,7 @@ func testPairOrder(t *testing.T, start Start) {
 
 func testSeveralPerStep(t *testing.T, start Start) {
 	const messages = 20
-	// The sizes differ, so that a message in a wrong place cannot pass.
+	// The sizes differ, so that a swapped message is noticed.
 	message := func(from, i int) []byte { return pattern(make([]byte, (i*7919)%5000), from*100+i) }
 	open(t, start, 2).each(func(ctx context.Context, e transport.Endpoint) error {
 		peer := 1 - e.Rank()
@@ -62,19 +62,18 @@ func testSeveralPerStep(t *testing.T, start Start) {
 		}
 		for i, r := range step.Recvs {
 			if !bytes.Equal(r.Into, message(peer, i)) {
-				return fmt.Errorf("receive %d got another message", i)
+				return fmt.Errorf("receive %d got the wrong message", i)
 			}
 		}
 		return nil
 	})
 }
 
-// testOutOfOrder has rank 0 list rank 1 before rank 2, while rank 1 cannot
-// send before rank 2 is rid of its large message to rank 0.
+// testOutOfOrder has rank 0 list rank 1 before rank 2, although rank 1 sends only
+// after the large message from rank 2 to rank 0 is complete.
 func testOutOfOrder(t *testing.T, start Start) {
 	big := make([]byte, 4<<20)
-	j := open(t, start, 3)
-	errs := j.all(
+	open(t, start, 3).mustAll(
 		func(ctx context.Context, e transport.Endpoint) error {
 			return e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
 				{From: 1, Into: make([]byte, len(big))},
@@ -94,15 +93,11 @@ func testOutOfOrder(t *testing.T, start Start) {
 			return send(ctx, e, sig, 1, make([]byte, 1))
 		},
 	)
-	for rank, err := range errs {
-		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
-		}
-	}
 }
 
-// testInTurn has three ranks send to one place, in every order of coming.
-func testInTurn(t *testing.T, start Start) {
+// testOrdered has three ranks send to the same bytes, in every order of arrival. A
+// rank begins to send when the send before it is complete or waits for its receive.
+func testOrdered(t *testing.T, start Start) {
 	for _, size := range []int{8, 100_000} {
 		data := make([][]byte, 4)
 		want := make([]byte, size)
@@ -110,43 +105,32 @@ func testInTurn(t *testing.T, start Start) {
 			data[rank] = pattern(make([]byte, size), rank)
 			mix(want, want, data[rank])
 		}
-		for _, coming := range [][]int{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
-			parts := make([]part, 4)
-			parts[0] = func(ctx context.Context, e transport.Endpoint) error {
-				into := make([]byte, size)
-				step := transport.Step{Signature: sig}
-				for from := 1; from < 4; from++ {
-					step.Recvs = append(step.Recvs, transport.Recv{
-						From: from, Into: into, Held: into, Combine: mix, Elem: 1, Ordered: from > 1,
-					})
-				}
-				if err := e.Exchange(ctx, step); err != nil {
-					return err
-				}
-				if !bytes.Equal(into, want) {
-					return fmt.Errorf("%d bytes, coming in the order %v, landed out of turn", size, coming)
-				}
-				return nil
+		for _, arrival := range [][]int{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
+			into := make([]byte, size)
+			step := transport.Step{Signature: sig}
+			for from := 1; from < 4; from++ {
+				step.Recvs = append(step.Recvs, transport.Recv{
+					From: from, Into: into, Held: into, Combine: mix, Elem: 1, Ordered: from > 1,
+				})
 			}
-			for i, rank := range coming {
-				parts[rank] = func(ctx context.Context, e transport.Endpoint) error {
-					// Not what makes the result right, only what
-					// makes this order of coming likely.
-					time.Sleep(time.Duration(i) * time.Millisecond)
-					return send(ctx, e, sig, 0, data[rank])
-				}
+			j := open(t, start, 4)
+			received := cluster.Begin(j.ctx, func(ctx context.Context) error { return j.ends[0].Exchange(ctx, step) })
+			sent := make([]<-chan error, 4)
+			for _, rank := range arrival {
+				sent[rank] = cluster.Begin(j.ctx, func(ctx context.Context) error {
+					return send(ctx, j.ends[rank], sig, 0, data[rank])
+				})
 			}
-			for rank, err := range open(t, start, 4).all(parts...) {
-				if err != nil {
-					t.Errorf("rank %d: %v", rank, err)
-				}
+			j.noErrors([]error{<-received, <-sent[1], <-sent[2], <-sent[3]})
+			if !bytes.Equal(into, want) {
+				t.Errorf("%d bytes, arriving in the order %v, were not combined in the order listed", size, arrival)
 			}
 		}
 	}
 }
 
-// testContexts runs several contexts on one endpoint at once, each at a pace,
-// a sequence and a call of its own.
+// testContexts runs several contexts on one endpoint at once. Each has its own
+// message size, sequence numbers and call.
 func testContexts(t *testing.T, start Start) {
 	const n, contexts, rounds = 3, 4, 40
 	open(t, start, n).each(func(ctx context.Context, e transport.Endpoint) error {
@@ -181,15 +165,15 @@ func circulate(ctx context.Context, e transport.Endpoint, c, rounds int) error {
 			return fmt.Errorf("context %d, round %d: %w", c, round, err)
 		}
 		if !bytes.Equal(into, want) {
-			return fmt.Errorf("context %d, round %d: another message arrived", c, round)
+			return fmt.Errorf("context %d, round %d: the wrong message arrived", c, round)
 		}
 	}
 	return nil
 }
 
-// testLargeElsewhere has rank 0 send a word and a large message behind it. When
+// testLargeOtherContext has rank 0 send a word and a large message behind it. When
 // the word is there, the message is on its way, before that of another context.
-func testLargeElsewhere(t *testing.T, start Start) {
+func testLargeOtherContext(t *testing.T, start Start) {
 	other := sig
 	other.Context++
 	word, large, small := []byte("word"), pattern(make([]byte, 20<<20), 1), []byte("small")
@@ -221,7 +205,7 @@ func testLargeElsewhere(t *testing.T, start Start) {
 					return err
 				}
 				if !bytes.Equal(got, m.want) {
-					return fmt.Errorf("the message of %d bytes is not the one sent", len(m.want))
+					return fmt.Errorf("the message of %d bytes arrived changed", len(m.want))
 				}
 			}
 			return nil
@@ -229,31 +213,28 @@ func testLargeElsewhere(t *testing.T, start Start) {
 	)
 }
 
-// testRunAhead has rank 2 send for call 2 while rank 0 is still in call 1,
-// which it can leave only when rank 1 lets it.
+// testRunAhead has rank 2 send for the second call while rank 0 is still before or
+// in the first, which it completes only when rank 1 calls it.
 func testRunAhead(t *testing.T, start Start) {
 	first, second := sig, sig
 	second.Sequence, second.Call = 2, "the next call"
-	ahead := make(chan struct{})
-	errs := open(t, start, 3).all(
-		func(ctx context.Context, e transport.Endpoint) error {
-			if err := swap(ctx, e, first, 1); err != nil {
-				return err
-			}
-			return swap(ctx, e, second, 2)
-		},
-		func(ctx context.Context, e transport.Endpoint) error {
-			<-ahead
-			return swap(ctx, e, first, 0)
-		},
-		func(ctx context.Context, e transport.Endpoint) error {
-			time.AfterFunc(5*time.Millisecond, func() { close(ahead) })
-			return swap(ctx, e, second, 0)
-		},
-	)
-	for rank, err := range errs {
-		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
+	for _, before := range []bool{true, false} {
+		j := open(t, start, 3)
+		call := func(rank int, s transport.Signature, peer int) <-chan error {
+			return cluster.Begin(j.ctx, func(ctx context.Context) error { return swap(ctx, j.ends[rank], s, peer) })
 		}
+		var in0, in2 <-chan error
+		if before {
+			in2 = call(2, second, 0)
+			j.untilArrived(j.ends[0])
+			in0 = call(0, first, 1)
+		} else {
+			in0 = call(0, first, 1)
+			in2 = call(2, second, 0)
+		}
+		in1 := call(1, first, 0)
+		j.noErrors([]error{<-in0, <-in1})
+		in0 = call(0, second, 2)
+		j.noErrors([]error{<-in0, nil, <-in2})
 	}
 }

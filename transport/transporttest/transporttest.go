@@ -1,31 +1,35 @@
-// Package transporttest says in tests what a [transport.Endpoint] must do.
+// Package transporttest tests that a transport keeps the contract of
+// [transport.Endpoint].
 //
-// [Run] is the contract: every transport passes it. [RunMail] is that of letters,
-// and [RunMember] what the launcher of a job of processes wants beyond. [Faulty] wraps an endpoint
-// in faults, for those who want to know what their code does when a rank is
-// slow, gives up or goes away.
+// [Run] is the contract: every transport passes it. [RunLost] adds the claims for
+// endpoints that implement [transport.LossSink], and [RunPerformance] what the
+// transports of this module promise beyond the contract. [Faulty] wraps an endpoint
+// and injects faults, for tests of code that uses endpoints.
 package transporttest
 
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"go.uber.org/goleak"
 )
 
-// Start makes the n endpoints of one fresh job; endpoint i has rank i. Run
-// closes the endpoints. What else there is to end belongs in t.Cleanup.
+// Start makes the n endpoints of a fresh job; endpoint i has rank i. The suite
+// closes the endpoints. Start registers whatever else must end in t.Cleanup.
 type Start func(t *testing.T, n int) []transport.Endpoint
 
-// patience bounds every claim: what has not come by then is a hang. No claim
-// waits for it where the endpoint is right.
-const patience = 30 * time.Second
+// timeout bounds every claim: an operation that takes longer hangs. No claim waits
+// for it if the endpoint is right.
+const timeout = 30 * time.Second
 
-// UnderRace is set where the race detector makes every byte dear.
+// UnderRace reports whether the race detector is on, which makes each byte
+// expensive.
 var UnderRace bool
 
 type claim struct {
@@ -33,21 +37,39 @@ type claim struct {
 	test func(t *testing.T, start Start)
 }
 
+// contract returns the claims of the contract.
+func contract() []claim {
+	return slices.Concat(dataClaims, combineClaims, orderClaims, unexpectedClaims,
+		mismatchClaims, failClaims, endClaims, taggedClaims, queueClaims)
+}
+
 // Run tests that the endpoints that start makes keep the contract of
-// [transport.Endpoint], and that they leave no goroutine behind. With -short
-// it leaves out the largest messages.
-func Run(t *testing.T, start Start) {
+// [transport.Endpoint], and that they leave no goroutine behind. With -short it
+// leaves out the largest messages. Run skips the claims named in except; a caller
+// says beside each of these names why its endpoints do not keep the claim.
+func Run(t *testing.T, start Start, except ...string) {
 	before := goleak.IgnoreCurrent()
-	for _, group := range [][]claim{dataClaims, combineClaims, orderClaims, mismatchClaims, endClaims} {
-		runAll(t, start, group)
+	all := contract()
+	for _, name := range except {
+		if !slices.ContainsFunc(all, func(c claim) bool { return c.name == name }) {
+			t.Errorf("no claim %s to skip", name)
+		}
+	}
+	for _, c := range all {
+		if !slices.Contains(except, c.name) {
+			t.Run(c.name, func(t *testing.T) { c.test(t, start) })
+		}
 	}
 	if !t.Failed() {
 		goleak.VerifyNone(t, before)
 	}
 }
 
-func runAll(t *testing.T, start Start, claims []claim) {
-	for _, c := range claims {
+// RunPerformance tests that the endpoints that start makes allocate nothing in the
+// steady state of a collective and complete short messages early. The contract asks
+// for neither.
+func RunPerformance(t *testing.T, start Start) {
+	for _, c := range performanceClaims {
 		t.Run(c.name, func(t *testing.T) { c.test(t, start) })
 	}
 }
@@ -55,7 +77,7 @@ func runAll(t *testing.T, start Start, claims []claim) {
 // A job is a set of endpoints under test.
 type job struct {
 	*testing.T
-	ctx  context.Context // ends when patience does
+	ctx  context.Context // ends after timeout
 	ends []transport.Endpoint
 }
 
@@ -66,7 +88,7 @@ func open(t *testing.T, start Start, n int) *job {
 	if len(ends) != n {
 		t.Fatalf("start made %d endpoints, want %d", len(ends), n)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(func() {
 		for _, e := range ends {
 			if err := e.Close(); err != nil {
@@ -78,29 +100,28 @@ func open(t *testing.T, start Start, n int) *job {
 	return &job{t, ctx, ends}
 }
 
-// A part is what one rank does in a test.
-type part func(ctx context.Context, e transport.Endpoint) error
+// A rankFunc is what one rank does in a test.
+type rankFunc func(ctx context.Context, e transport.Endpoint) error
 
-// each runs the same part on every rank at once and fails the test at the
-// first error.
-func (j *job) each(p part) {
+// each runs f on every rank at once and fails the test if one returns an error.
+func (j *job) each(f rankFunc) {
 	j.Helper()
-	parts := make([]part, len(j.ends))
-	for i := range parts {
-		parts[i] = p
+	fs := make([]rankFunc, len(j.ends))
+	for i := range fs {
+		fs[i] = f
 	}
-	j.mustAll(parts...)
+	j.mustAll(fs...)
 }
 
-// all runs parts[i] on rank i, all at once, and returns their errors. A nil
-// part does nothing.
-func (j *job) all(parts ...part) []error {
+// all runs fs[i] on rank i, all at once, and returns their errors. A nil function
+// does nothing.
+func (j *job) all(fs ...rankFunc) []error {
 	j.Helper()
-	errs := make([]error, len(parts))
+	errs := make([]error, len(fs))
 	var ranks sync.WaitGroup
-	for i, p := range parts {
-		if p != nil {
-			ranks.Go(func() { errs[i] = p(j.ctx, j.ends[i]) })
+	for i, f := range fs {
+		if f != nil {
+			ranks.Go(func() { errs[i] = f(j.ctx, j.ends[i]) })
 		}
 	}
 	j.await(ranks.Wait)
@@ -115,10 +136,16 @@ func (j *job) all(parts ...part) []error {
 	return errs
 }
 
-// mustAll is all where no error is allowed.
-func (j *job) mustAll(parts ...part) {
+// mustAll runs fs as all does and fails the test if one returns an error.
+func (j *job) mustAll(fs ...rankFunc) {
 	j.Helper()
-	for rank, err := range j.all(parts...) {
+	j.noErrors(j.all(fs...))
+}
+
+// noErrors fails the test if one of the errors, by rank, is not nil.
+func (j *job) noErrors(errs []error) {
+	j.Helper()
+	for rank, err := range errs {
 		if err != nil {
 			j.Errorf("rank %d: %v", rank, err)
 		}
@@ -128,19 +155,26 @@ func (j *job) mustAll(parts ...part) {
 	}
 }
 
-// until returns when cond holds.
+// until returns when cond holds. It polls cond every 100 µs.
 func (j *job) until(cond func() bool) {
 	j.Helper()
 	for !cond() {
 		if j.ctx.Err() != nil {
-			j.Fatal("what is waited for never comes")
+			j.Fatal("a condition does not come true")
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
 }
 
-// await fails the test when wait does not return although every context of the
-// test has ended.
+// untilArrived returns when a message of a step has arrived at e that no Exchange
+// has received. No Exchange of e may be in progress.
+func (j *job) untilArrived(e transport.Endpoint) {
+	j.Helper()
+	j.until(func() bool { return e.CheckUnreceived() != nil })
+}
+
+// await fails the test if wait does not return although every context of the test
+// has ended.
 func (j *job) await(wait func()) {
 	j.Helper()
 	done := make(chan struct{})
@@ -148,13 +182,13 @@ func (j *job) await(wait func()) {
 		wait()
 		close(done)
 	}()
-	late := time.NewTimer(patience + patience/6)
+	late := time.NewTimer(timeout + timeout/6)
 	defer late.Stop()
 	select {
 	case <-done:
 	case <-late.C:
 		stacks := make([]byte, 1<<20)
-		j.Fatalf("an exchange does not even end with its context\n%s", stacks[:runtime.Stack(stacks, true)])
+		j.Fatalf("an operation does not return although its context has ended\n%s", stacks[:runtime.Stack(stacks, true)])
 	}
 }
 
@@ -166,23 +200,14 @@ func send(ctx context.Context, e transport.Endpoint, s transport.Signature, to i
 	return e.Exchange(ctx, transport.Step{Signature: s, Sends: []transport.Send{{To: []int{to}, Data: data}}})
 }
 
-// recv is an Exchange that fills into from one rank.
-func recv(ctx context.Context, e transport.Endpoint, s transport.Signature, from int, into []byte) error {
-	return e.Exchange(ctx, transport.Step{Signature: s, Recvs: []transport.Recv{{From: from, Into: into}}})
-}
+var (
+	recv        = cluster.Receive
+	swap        = cluster.Swap
+	checkReason = cluster.CheckPeer
+)
 
-// swap is an Exchange that sends one byte to a rank and awaits one from it. It
-// cannot complete before the peer has done its part, on any transport.
-func swap(ctx context.Context, e transport.Endpoint, s transport.Signature, peer int) error {
-	return e.Exchange(ctx, transport.Step{
-		Signature: s,
-		Sends:     []transport.Send{{To: []int{peer}, Data: []byte{1}}},
-		Recvs:     []transport.Recv{{From: peer, Into: make([]byte, 1)}},
-	})
-}
-
-// pattern fills b with bytes that follow from seed, such that neighbours, pages
-// and messages differ.
+// pattern fills b with bytes that follow from seed. Adjacent bytes, pages and
+// messages differ.
 func pattern(b []byte, seed int) []byte {
 	head := b[:min(len(b), 8191)]
 	x := uint32(seed)*2654435761 + 1

@@ -24,10 +24,7 @@ func testKilled(t *testing.T, start func(t testing.TB, n int) *Cluster) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, 2)
 			c.RunAll(t, "swap", 8, 1) // connects the two
-			ctx := Observe(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- c.Exchange(ctx, step) }()
-			ctx.UntilWaiting()
+			ended := Begin(context.Background(), func(ctx context.Context) error { return c.Exchange(ctx, step) })
 			c.Process(1).Kill()
 			CheckPeer(t, <-ended, 1, transport.ErrLost, "")
 		})
@@ -39,19 +36,16 @@ func testKilledTagged(t *testing.T, start func(t testing.TB, n int) *Cluster) {
 	c.RunAll(t, "pingpong", 8, 1)
 	e := c.Endpoint
 	match := transport.Match{Context: 1, Tag: 7}
-	ended := make(chan error, 2)
-	receiving, sending := Observe(context.Background()), Observe(context.Background())
-	go func() {
-		_, err := e.Recv(receiving, 1, match, "bytes", nil)
-		ended <- err
-	}()
-	go func() { ended <- e.Send(sending, 1, match, "bytes", make([]byte, 1<<20)) }()
-	receiving.UntilWaiting()
-	sending.UntilWaiting()
+	received := Begin(context.Background(), func(ctx context.Context) error {
+		_, err := e.Recv(ctx, 1, match, "bytes", nil)
+		return err
+	})
+	sent := Begin(context.Background(), func(ctx context.Context) error {
+		return e.Send(ctx, 1, match, "bytes", make([]byte, 1<<20))
+	})
 	c.Process(1).Kill()
-	for range cap(ended) {
-		CheckPeer(t, <-ended, 1, transport.ErrLost, "")
-	}
+	CheckPeer(t, <-received, 1, transport.ErrLost, "")
+	CheckPeer(t, <-sent, 1, transport.ErrLost, "")
 }
 
 func testFailurePropagates(t *testing.T, start func(t testing.TB, n int) *Cluster) {

@@ -42,16 +42,32 @@ func (o *Observed) AfterFunc(f func()) func() bool {
 // Watchers returns how many functions are registered for the end of the context.
 func (o *Observed) Watchers() int { return int(o.watchers.Load()) }
 
-// grace bounds how long UntilWaiting waits for a registration.
+// grace bounds how long a test waits for a registration.
 const grace = 10 * time.Millisecond
 
-// UntilWaiting returns when an operation under the context has registered for its
-// end, as it does before it sleeps. An operation that selects on Done registers
-// nothing, nor does one that never sleeps. UntilWaiting then returns after 10 ms,
-// so a claim must also hold for an operation that has not begun to wait.
-func (o *Observed) UntilWaiting() {
+// UntilWaiting returns when an operation under the context waits. An operation that
+// selects on Done, or that never sleeps, registers nothing: UntilWaiting returns
+// after 10 ms at the latest, and what a test claims must hold in this case too.
+func (o *Observed) UntilWaiting() { o.untilWaiting(nil) }
+
+func (o *Observed) untilWaiting(returned <-chan struct{}) {
 	select {
 	case <-o.watched:
+	case <-returned:
 	case <-time.After(grace):
 	}
+}
+
+// Begin calls f in a goroutine, under a context that ends with ctx. It returns when
+// f waits, in the sense of [Observed.UntilWaiting], or has returned. Result yields
+// the error of f.
+func Begin(ctx context.Context, f func(ctx context.Context) error) (result <-chan error) {
+	o := Observe(ctx)
+	done, returned := make(chan error, 1), make(chan struct{})
+	go func() {
+		done <- f(o)
+		close(returned)
+	}()
+	o.untilWaiting(returned)
+	return done
 }

@@ -1,0 +1,217 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
+)
+
+// failClaims: an Exchange that fails, by its context or by a mistake.
+var failClaims = []claim{
+	{"ACanceledExchangeReturnsAndAbortsForItsPeers", testCancel},
+	{"AnEndedContextFailsAnExchange", testEndedContext},
+	{"AContextThatEndsBetweenExchangesHasNoEffect", testContextBetween},
+	{"ContextsOfEarlierExchangesAreNotWatched", testWatchers},
+	{"AFailureEndsTheWholeEndpoint", testFailureIsFinal},
+	{"PeersGetTheReasonOfAFailureInTheMiddleOfAMessage", testReason},
+	{"TwoStepsOfOneContextAtATimeAreAnError", testTwoSteps},
+	{"ACombineThatPanicsFailsTheEndpoint", testPanic},
+}
+
+// testCancel cancels an Exchange of rank 0. Rank 1 calls an Exchange with it
+// afterwards, rank 2 before.
+func testCancel(t *testing.T, start Start) {
+	for _, test := range []struct {
+		name      string
+		size      int // of rank 0's messages, in bytes
+		operation func(ctx context.Context, e transport.Endpoint, data []byte) error
+		want      []error
+	}{
+		{"receive", 1, func(ctx context.Context, e transport.Endpoint, data []byte) error {
+			return recv(ctx, e, sig, 1, data)
+		}, []error{transport.ErrAborted}},
+		{"swap", 8, func(ctx context.Context, e transport.Endpoint, data []byte) error {
+			return swap(ctx, e, sig, 1)
+		}, []error{transport.ErrAborted}},
+		{"large send", 32 << 20, func(ctx context.Context, e transport.Endpoint, data []byte) error {
+			return send(ctx, e, sig, 1, data)
+		}, []error{transport.ErrAborted, transport.ErrLost}}, // after half a message, a transport may be unable to send the reason
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			j := open(t, start, 3)
+			from2 := cluster.Begin(j.ctx, func(ctx context.Context) error {
+				return recv(ctx, j.ends[2], sig, 0, make([]byte, 1))
+			})
+			ctx, cancel := context.WithCancel(j.ctx)
+			defer cancel()
+			data := make([]byte, test.size)
+			canceled := cluster.Begin(ctx, func(ctx context.Context) error { return test.operation(ctx, j.ends[0], data) })
+			cancel()
+			if err := <-canceled; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+			var err error
+			for into := make([]byte, test.size); err == nil; { // messages on the way may still arrive
+				err = recv(j.ctx, j.ends[1], sig, 0, into)
+			}
+			checkPeer(t, err, 0, test.want...)
+			checkPeer(t, <-from2, 0, transport.ErrAborted)
+		})
+	}
+	t.Run("deadline", func(t *testing.T) {
+		j := open(t, start, 2)
+		ctx, cancel := context.WithTimeout(j.ctx, 5*time.Millisecond)
+		defer cancel()
+		if err := recv(ctx, j.ends[0], sig, 1, make([]byte, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+func testEndedContext(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	ctx, cancel := context.WithCancel(j.ctx)
+	cancel()
+	if err := swap(ctx, j.ends[0], sig, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+	checkPeer(t, swap(j.ctx, j.ends[1], sig, 0), 0, transport.ErrAborted)
+}
+
+func testContextBetween(t *testing.T, start Start) {
+	open(t, start, 2).each(func(ctx context.Context, e transport.Endpoint) error {
+		for range 20 {
+			ctx, cancel := context.WithCancel(ctx)
+			err := swap(ctx, e, sig, 1-e.Rank())
+			cancel()
+			if err != nil {
+				return err
+			}
+		}
+		return swap(ctx, e, sig, 1-e.Rank())
+	})
+}
+
+// testWatchers has rank 0 wait in each of many Exchanges, each under a context of
+// its own, which ends only after the last. An endpoint may keep watching a few.
+func testWatchers(t *testing.T, start Start) {
+	const rounds, most = 100, 20
+	j := open(t, start, 2)
+	var contexts [2][rounds]*cluster.Observed
+	for rank := range contexts {
+		for round := range rounds {
+			ctx, cancel := context.WithCancel(j.ctx)
+			defer cancel()
+			contexts[rank][round] = cluster.Observe(ctx)
+		}
+	}
+	j.each(func(_ context.Context, e transport.Endpoint) error {
+		for round, ctx := range contexts[e.Rank()] {
+			if e.Rank() == 1 {
+				contexts[0][round].UntilWaiting()
+			}
+			if err := swap(ctx, e, sig, 1-e.Rank()); err != nil {
+				return err
+			}
+		}
+		watchers := 0
+		for _, ctx := range contexts[e.Rank()] {
+			watchers += ctx.Watchers()
+		}
+		if watchers > most {
+			return fmt.Errorf("%d contexts are watched", watchers)
+		}
+		return nil
+	})
+}
+
+// testFailureIsFinal cancels one of two Exchanges of an endpoint.
+func testFailureIsFinal(t *testing.T, start Start) {
+	j := open(t, start, 3)
+	e := j.ends[0]
+	ctx, cancel := context.WithCancel(j.ctx)
+	defer cancel()
+	other := sig
+	other.Context++
+	received := cluster.Begin(j.ctx, func(ctx context.Context) error { return recv(ctx, e, other, 2, make([]byte, 1)) })
+	swapped := cluster.Begin(ctx, func(ctx context.Context) error { return swap(ctx, e, sig, 1) })
+	cancel()
+	first := <-swapped
+	if !errors.Is(first, context.Canceled) {
+		t.Errorf("got %v, want %v", first, context.Canceled)
+	}
+	if err := <-received; !errors.Is(err, context.Canceled) {
+		t.Errorf("the other context got %v, want %v", err, context.Canceled)
+	}
+	for range 2 {
+		if err := swap(j.ctx, e, sig, 2); err == nil || err.Error() != first.Error() {
+			t.Errorf("a later exchange got %v, want %v again", err, first)
+		}
+	}
+}
+
+// testReason cancels rank 0 while its message is on the way. A transport that cuts
+// a message off in the middle of a frame cannot send the reason.
+func testReason(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	ctx, cancel := context.WithCancelCause(j.ctx)
+	large, over := make([]byte, 64<<20), make(chan struct{})
+	errs := j.all(func(_ context.Context, e transport.Endpoint) error {
+		defer close(over)
+		return e.Exchange(ctx, transport.Step{
+			Signature: sig,
+			Sends:     []transport.Send{{To: []int{1}, Data: large}},
+			Recvs:     []transport.Recv{{From: 1, Into: make([]byte, 1)}},
+		})
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		if err := send(ctx, e, sig, 0, make([]byte, 1)); err != nil { // connects the two
+			return err
+		}
+		cancel(errors.New("enough"))
+		<-over
+		return recv(ctx, e, sig, 0, make([]byte, len(large)))
+	})
+	if !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("got %v, want %v", errs[0], context.Canceled)
+	}
+	checkReason(t, errs[1], 0, transport.ErrAborted, "enough")
+}
+
+func testTwoSteps(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	errs := make(chan error, 2)
+	for range cap(errs) {
+		go func() { errs <- swap(j.ctx, j.ends[0], sig, 1) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err == nil || err.Error() != "two steps of one context at a time" {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func testPanic(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	j.all(func(ctx context.Context, e transport.Endpoint) error {
+		return send(ctx, e, sig, 1, make([]byte, 1)) // completes or fails
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		defer func() {
+			if recover() == nil {
+				t.Error("Exchange returned instead of panicking")
+			}
+		}()
+		into := make([]byte, 1)
+		return e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
+			{From: 0, Into: into, Held: into, Elem: 1, Combine: func(_, _, _ []byte) { panic("no such sum") }},
+		}})
+	})
+	if err := swap(j.ctx, j.ends[1], sig, 0); err == nil || err.Error() != "a Combine panicked" {
+		t.Errorf("got %v", err)
+	}
+	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, "panicked")
+}
