@@ -139,8 +139,8 @@ func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, 
 
 // attach connects an endpoint to the launcher. Shared is the part of the endpoint
 // that uses shared memory, or nil.
-func attach(ep mixed.Part, shared *shm.Endpoint, launcher *client) *attached {
-	a := &attached{Part: ep, shared: shared, launcher: launcher, done: make(chan struct{})}
+func attach(ep transport.ProcessEndpoint, shared *shm.Endpoint, launcher *client) *attached {
+	a := &attached{ProcessEndpoint: ep, shared: shared, launcher: launcher, done: make(chan struct{})}
 	go a.receive()
 	return a
 }
@@ -148,7 +148,7 @@ func attach(ep mixed.Part, shared *shm.Endpoint, launcher *client) *attached {
 // An attached endpoint reports failed peers to the launcher, and learns from it
 // which ranks are lost.
 type attached struct {
-	mixed.Part
+	transport.ProcessEndpoint
 	shared   *shm.Endpoint // nil without shared memory
 	launcher *client
 	done     chan struct{} // closed when receive has returned
@@ -168,20 +168,20 @@ func (a *attached) receive() {
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
-	return a.report(a.Part.Exchange(ctx, step))
+	return a.report(a.ProcessEndpoint.Exchange(ctx, step))
 }
 
 func (a *attached) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
-	return a.report(a.Part.Send(ctx, to, match, kind, data))
+	return a.report(a.ProcessEndpoint.Send(ctx, to, match, kind, data))
 }
 
 func (a *attached) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	info, err := a.Part.Recv(ctx, from, match, kind, into)
+	info, err := a.ProcessEndpoint.Recv(ctx, from, match, kind, into)
 	return info, a.report(err)
 }
 
 func (a *attached) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	info, found, err := a.Part.Probe(ctx, from, match, wait)
+	info, found, err := a.ProcessEndpoint.Probe(ctx, from, match, wait)
 	return info, found, a.report(err)
 }
 
@@ -208,7 +208,7 @@ func (a *attached) Close() error {
 			_ = a.launcher.send(message{CMADenied: true}) // for chorale run -v alone; if the launcher is gone, this process ends anyway
 		}
 		a.launcher.leave(a.Rank())
-		a.closed = a.Part.Close()
+		a.closed = a.ProcessEndpoint.Close()
 		a.launcher.close()
 		<-a.done
 	})

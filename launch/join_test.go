@@ -5,16 +5,15 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/mixed"
 )
 
 // noop is an endpoint whose exchanges return at once.
-type noop struct{ mixed.Part }
+type noop struct{ transport.ProcessEndpoint }
 
 func (noop) Exchange(context.Context, transport.Step) error { return nil }
 
 func TestAnAttachedEndpointAllocatesNothing(t *testing.T) {
-	a := &attached{Part: noop{}}
+	a := &attached{ProcessEndpoint: noop{}}
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() { _ = a.Exchange(ctx, transport.Step{}) }); n != 0 {
 		t.Errorf("%v allocations per exchange", n)

@@ -1,9 +1,3 @@
-// Package mixed makes one endpoint of two: a near one, for the ranks of the same
-// host, and a far one, for all others.
-//
-// All messages between two ranks go one way, so that they stay in order. A step
-// that concerns both is divided, and its two parts are done at the same time.
-// When one endpoint's part in the job ends, the other's does too.
 package mixed
 
 import (
@@ -15,145 +9,145 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A Part is what an endpoint is mixed of. Both know all ranks of the job by the
-// same numbers.
-type Part interface {
-	transport.Endpoint
-	transport.LossSink
-}
-
-// An Endpoint is one rank's attachment to a job over two parts.
+// An Endpoint is one rank's attachment to a job over a local and a remote endpoint.
+// It may be used as [transport.Endpoint] and [transport.LossSink] say.
 type Endpoint struct {
-	near, far Part
-	isNear    func(ctx context.Context, rank int) (bool, error)
-	ways      []atomic.Uint32 // by rank
-	all       atomic.Bool     // every other rank is near
-	taking    sync.Mutex      // held by who looks for a letter from any rank
+	local, remote transport.ProcessEndpoint
+	isLocal       func(ctx context.Context, rank int) (bool, error)
+	locations     []atomic.Uint32 // by rank
+	allLocal      atomic.Bool     // every other rank is known to be local
+	recvAny       sync.Mutex      // held by a Recv from any rank
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the fields below
 	closed bool
-	err    error // why this endpoint's part has ended
+	err    error // why this endpoint's part in the job has ended
 }
 
-// The ways to a rank.
+var _ transport.ProcessEndpoint = (*Endpoint)(nil)
+
+// The locations of a rank.
 const (
 	unknown uint32 = iota
-	isNear
-	isFar
+	onHost
+	elsewhere
 )
 
-// New mixes two endpoints of one rank, which it owns from now on. IsNear says
-// whether a rank is near; of two ranks both must say the same. It may block
-// until the rank has joined the job, but returns when ctx ends. An error says
-// why the rank will never be there.
-func New(near, far Part, isNear func(ctx context.Context, rank int) (bool, error)) *Endpoint {
-	return &Endpoint{near: near, far: far, isNear: isNear, ways: make([]atomic.Uint32, near.Size())}
+// New joins two endpoints of one rank and owns them from now on. Both number the
+// ranks of the job alike.
+//
+// The endpoint calls isLocal before its first message to or from a rank; of two
+// ranks, both must get the same answer about each other. IsLocal may block until the
+// rank has joined the job, and returns when ctx ends. It returns an error if the
+// rank will never join: operations with the rank then fail with this error if it
+// wraps a [transport.PeerError], and else with one that holds [transport.ErrLost].
+// IsLocal may be called by several goroutines at a time.
+func New(local, remote transport.ProcessEndpoint, isLocal func(ctx context.Context, rank int) (bool, error)) *Endpoint {
+	return &Endpoint{local: local, remote: remote, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size())}
 }
 
 // Rank returns this endpoint's rank.
-func (e *Endpoint) Rank() int { return e.near.Rank() }
+func (e *Endpoint) Rank() int { return e.local.Rank() }
 
 // Size returns the number of ranks of the job.
-func (e *Endpoint) Size() int { return e.near.Size() }
+func (e *Endpoint) Size() int { return e.local.Size() }
 
-// Exchange does one step, as [transport.Endpoint] says.
+// Exchange implements [transport.Exchanger].
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
-	if e.all.Load() {
-		return e.failed(e.near.Exchange(ctx, step))
+	if e.allLocal.Load() {
+		return e.fail(e.local.Exchange(ctx, step))
 	}
-	return e.failed(e.exchange(ctx, step))
+	return e.fail(e.exchange(ctx, step))
 }
 
 func (e *Endpoint) exchange(ctx context.Context, step transport.Step) error {
 	if err := e.ended(); err != nil {
 		return err
 	}
-	near, far, err := e.survey(ctx, &step)
+	local, remote, err := e.locatePeers(ctx, &step)
 	switch {
 	case err != nil:
 		return err
-	case !far:
-		return e.near.Exchange(ctx, step)
-	case !near:
-		return e.far.Exchange(ctx, step)
+	case !remote:
+		return e.local.Exchange(ctx, step)
+	case !local:
+		return e.remote.Exchange(ctx, step)
 	}
-	return e.both(ctx, step)
+	return e.exchangeBoth(ctx, step)
 }
 
-// survey finds out which parts a step concerns.
-func (e *Endpoint) survey(ctx context.Context, step *transport.Step) (near, far bool, err error) {
-	note := func(rank int) bool {
-		if rank < 0 || rank >= len(e.ways) || rank == e.Rank() {
-			err = &transport.RankError{Peer: rank, Rank: e.Rank(), Size: len(e.ways)}
+// locatePeers reports whether a step has local peers, and whether it has remote
+// ones.
+func (e *Endpoint) locatePeers(ctx context.Context, step *transport.Step) (local, remote bool, err error) {
+	add := func(rank int) bool {
+		if rank < 0 || rank >= len(e.locations) || rank == e.Rank() {
+			err = &transport.RankError{Peer: rank, Rank: e.Rank(), Size: len(e.locations)}
 			return false
 		}
-		var way uint32
-		if way, err = e.way(ctx, rank); err != nil {
+		var location uint32
+		if location, err = e.locate(ctx, rank); err != nil {
 			return false
 		}
-		near, far = near || way == isNear, far || way == isFar
+		local, remote = local || location == onHost, remote || location == elsewhere
 		return true
 	}
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {
-			if !note(to) {
+			if !add(to) {
 				return
 			}
 		}
 	}
 	for i := range step.Recvs {
-		if !note(step.Recvs[i].From) {
+		if !add(step.Recvs[i].From) {
 			return
 		}
 	}
 	return
 }
 
-// way returns the way to a rank. This rank and those that there are not are near,
-// where letters to them are dealt with.
-func (e *Endpoint) way(ctx context.Context, rank int) (uint32, error) {
-	if rank < 0 || rank >= len(e.ways) || rank == e.Rank() {
-		return isNear, nil
+// locate returns the location of a rank. This rank itself is on its host. So is a
+// rank that does not exist: the local endpoint returns the error.
+func (e *Endpoint) locate(ctx context.Context, rank int) (uint32, error) {
+	if rank < 0 || rank >= len(e.locations) || rank == e.Rank() {
+		return onHost, nil
 	}
-	if way := e.ways[rank].Load(); way != unknown {
-		return way, nil
+	if location := e.locations[rank].Load(); location != unknown {
+		return location, nil
 	}
 	if ctx.Err() != nil {
 		return unknown, transport.Cause(ctx)
 	}
-	near, err := e.isNear(ctx, rank)
+	local, err := e.isLocal(ctx, rank)
 	if err != nil {
-		known := new(transport.PeerError)
+		peerErr := new(transport.PeerError)
 		switch {
 		case ctx.Err() != nil:
 			return unknown, transport.Cause(ctx)
-		case errors.As(err, &known):
-			return unknown, known
+		case errors.As(err, &peerErr):
+			return unknown, peerErr
 		}
 		return unknown, &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: err.Error()}
 	}
-	way := isFar
-	if near {
-		way = isNear
+	if !local {
+		e.locations[rank].Store(elsewhere)
+		return elsewhere, nil
 	}
-	e.ways[rank].Store(way)
-	if near {
-		e.count()
-	}
-	return way, nil
+	e.locations[rank].Store(onHost)
+	e.setAllLocal()
+	return onHost, nil
 }
 
-// count notes when every other rank is known to be near.
-func (e *Endpoint) count() {
-	for rank := range e.ways {
-		if rank != e.Rank() && e.ways[rank].Load() != isNear {
+// setAllLocal sets allLocal if every other rank is known to be local.
+func (e *Endpoint) setAllLocal() {
+	for rank := range e.locations {
+		if rank != e.Rank() && e.locations[rank].Load() != onHost {
 			return
 		}
 	}
-	e.all.Store(true)
+	e.allLocal.Store(true)
 }
 
-// ended returns why this endpoint's part has ended, or nil.
+// ended returns why this endpoint's part in the job has ended, or nil.
 func (e *Endpoint) ended() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,9 +157,9 @@ func (e *Endpoint) ended() error {
 	return e.err
 }
 
-// failed ends both parts on account of the error of one Exchange, and returns why
-// they have ended.
-func (e *Endpoint) failed(err error) error {
+// fail ends the part of both endpoints because of the error of an Exchange, and
+// returns why they have ended. If err is nil, it does nothing.
+func (e *Endpoint) fail(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -181,41 +175,43 @@ func (e *Endpoint) failed(err error) error {
 	e.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(err)
-	// Their errors are that the context has ended, or older.
-	_ = e.near.Exchange(ctx, transport.Step{})
-	_ = e.far.Exchange(ctx, transport.Step{})
+	// An Exchange under an ended context ends an endpoint's part. Its error is that
+	// of the context, or one from before.
+	_ = e.local.Exchange(ctx, transport.Step{})
+	_ = e.remote.Exchange(ctx, transport.Step{})
 	return err
 }
 
-// Lost tells the endpoint that a rank is gone.
+// Lost implements [transport.LossSink].
 func (e *Endpoint) Lost(rank int, reason string) {
-	e.near.Lost(rank, reason)
-	e.far.Lost(rank, reason)
+	e.local.Lost(rank, reason)
+	e.remote.Lost(rank, reason)
 }
 
-// Release drops what the endpoint holds for a context in which it has had its
-// last Exchange and taken its last letter.
+// Release drops what both endpoints hold for a context, as [transport.Endpoint]
+// says.
 func (e *Endpoint) Release(context uint32) {
-	e.near.Release(context)
-	e.far.Release(context)
+	e.local.Release(context)
+	e.remote.Release(context)
 }
 
-// CheckUnreceived returns a [transport.UnreceivedError] if a message has come that no
-// Exchange has received.
+// CheckUnreceived returns a [transport.UnreceivedError] if a message has arrived at
+// either endpoint that no Exchange has received.
 func (e *Endpoint) CheckUnreceived() error {
 	if e.ended() != nil {
 		return nil
 	}
-	if err := e.near.CheckUnreceived(); err != nil {
+	if err := e.local.CheckUnreceived(); err != nil {
 		return err
 	}
-	return e.far.CheckUnreceived()
+	return e.remote.CheckUnreceived()
 }
 
-// Close leaves the job.
+// Close leaves the job and closes both endpoints. It returns their errors, joined.
+// Closing twice is allowed.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	return errors.Join(e.near.Close(), e.far.Close())
+	return errors.Join(e.local.Close(), e.remote.Close())
 }
