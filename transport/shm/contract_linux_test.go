@@ -42,6 +42,9 @@ func TestTheContractIsKeptWithoutStagingBuffers(t *testing.T) {
 		// A flusher that sleeps checks every 100 ms only whether a message has
 		// waited for a staging buffer for 5 ms.
 		"TaggedMessagesArriveWithoutHelpOfTheirSender",
+		// A copy that has waited so and is offered by rendezvous no longer counts
+		// against the bound.
+		"UnreceivedTaggedMessagesAreBounded",
 		// Close drops messages that Send has accepted if the receiver takes more
 		// than 1 s.
 		"ATaggedMessageIsReceivedAfterItsSenderHasLeft",

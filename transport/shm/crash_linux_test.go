@@ -53,7 +53,7 @@ func kill(t *testing.T, i int) {
 	victim := 1 + random.IntN(size-1)
 	name := fmt.Sprintf("kill %d, of rank %d after %v of %s with %d bytes", i, victim, after, what, bytes)
 
-	job := troupe(t, size, i%3 == 0)
+	job := startCluster(t, size, i%3 == 0)
 	defer job.End()
 	job.StartOthers(what, bytes, 1<<30)
 	killed := make(chan time.Time, 1)

@@ -17,7 +17,7 @@ const apartVar = "CHORALE_SHM_TEST_APART"
 
 func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup {
-		return company(os.NewFile(3, "memory"), os.Getenv(apartVar) != "")
+		return setup(os.NewFile(3, "memory"), os.Getenv(apartVar) != "")
 	})
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	flag.Parse()
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// company is that of ranks which share a memory.
-func company(memory *os.File, apart bool) cluster.Setup {
+// setup has the ranks of a job share a memory.
+func setup(memory *os.File, apart bool) cluster.Setup {
 	return cluster.Setup{
 		Join: func(rank, size int, meet func(string) ([]string, error)) (transport.Endpoint, error) {
 			e, err := New(Config{Rank: rank, Size: size, Memory: memory, NoCMA: apart})
@@ -41,9 +41,9 @@ func company(memory *os.File, apart bool) cluster.Setup {
 }
 
 // processes starts a job of n ranks.
-func processes(t testing.TB, n int) *cluster.Cluster { return troupe(t, n, false) }
+func processes(t testing.TB, n int) *cluster.Cluster { return startCluster(t, n, false) }
 
-func troupe(t testing.TB, n int, apart bool) *cluster.Cluster {
+func startCluster(t testing.TB, n int, apart bool) *cluster.Cluster {
 	t.Helper()
 	memory, err := NewMemory(n, [16]byte{})
 	if err != nil {
@@ -54,10 +54,10 @@ func troupe(t testing.TB, n int, apart bool) *cluster.Cluster {
 	if apart {
 		env = []string{apartVar + "=1"}
 	}
-	return cluster.Start(t, n, company(memory, apart), []*os.File{memory}, env...)
+	return cluster.Start(t, n, setup(memory, apart), []*os.File{memory}, env...)
 }
 
-func TestWhoIsKilledIsMissed(t *testing.T) { cluster.RunKilled(t, processes) }
+func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }
 
 // line has every rank write a word of its own line, and wait for all the others',
 // in the bare memory: what an exchange takes at least. Where ranks share cores,

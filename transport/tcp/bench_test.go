@@ -52,8 +52,8 @@ func BenchmarkThroughput(b *testing.B) {
 	}
 }
 
-// BenchmarkTagged has two ranks send a letter to and fro, or one pour letters
-// on the other, which answers the last.
+// BenchmarkTagged has two ranks send a tagged message there and back, or one send
+// tagged messages to the other, which replies to the last.
 func BenchmarkTagged(b *testing.B) {
 	for _, bytes := range []int{8, 4 << 10, 64 << 10, 1 << 20} {
 		for _, what := range []string{"pingpong", "tagged"} {
@@ -81,17 +81,17 @@ func inOneProcess(b *testing.B, what string, bytes int) {
 	}
 	defer ends[0].Close()
 	defer ends[1].Close()
-	players := [2]cluster.Rank{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
+	ranks := [2]cluster.Rank{{Endpoint: ends[0]}, {Endpoint: ends[1]}}
 	both := func(rounds int) {
-		var ranks sync.WaitGroup
-		for i := range players {
-			ranks.Go(func() {
-				if err := players[i].Run(what, bytes, rounds); err != nil {
+		var running sync.WaitGroup
+		for i := range ranks {
+			running.Go(func() {
+				if err := ranks[i].Run(what, bytes, rounds); err != nil {
 					b.Error(err)
 				}
 			})
 		}
-		ranks.Wait()
+		running.Wait()
 	}
 	both(2)
 	b.ReportAllocs()

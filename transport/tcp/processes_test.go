@@ -37,4 +37,4 @@ func processes(t testing.TB, n int) *cluster.Cluster {
 	return cluster.Start(t, n, cluster.Setup{Join: join}, nil)
 }
 
-func TestWhoIsKilledIsMissed(t *testing.T) { cluster.RunKilled(t, processes) }
+func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }

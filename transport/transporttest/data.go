@@ -40,7 +40,7 @@ func testEmptyStep(t *testing.T, start Start) {
 		return e.Exchange(ctx, transport.Step{Signature: sig})
 	})
 	open(t, start, 2).each(func(ctx context.Context, e transport.Endpoint) error {
-		return e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{{Data: []byte("to nobody")}}})
+		return e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{{Data: []byte("no receiver")}}})
 	})
 }
 

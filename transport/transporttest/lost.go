@@ -19,8 +19,8 @@ var lostClaims = []struct {
 	{"WaitingForATaggedMessageOfALostRankFails", testLostTagged},
 }
 
-// RunLost tests that endpoints whose ranks can be lost alone do what
-// [transport.LossSink] says. Start makes the n endpoints of a fresh job, as
+// RunLost tests that endpoints whose ranks can be lost alone keep the contract of
+// [transport.LossSink]. Start makes the n endpoints of a fresh job, as
 // [Start] does.
 func RunLost[E transport.ProcessEndpoint](t *testing.T, start func(t *testing.T, n int) []E) {
 	for _, c := range lostClaims {

@@ -185,15 +185,15 @@ func testNoSuchPeer(t *testing.T, start Start) {
 
 // checkPeer tests that err is a PeerError that names the peer and wraps one of the
 // errors.
-func checkPeer(t *testing.T, err error, peer int, what ...error) {
+func checkPeer(t *testing.T, err error, peer int, want ...error) {
 	t.Helper()
 	var e *transport.PeerError
 	if errors.As(err, &e) && e.Peer == peer {
-		for _, w := range what {
+		for _, w := range want {
 			if errors.Is(err, w) {
 				return
 			}
 		}
 	}
-	t.Errorf("got %v, want %v", err, &transport.PeerError{Peer: peer, Err: fmt.Errorf("one of %q", what)})
+	t.Errorf("got %v, want %v", err, &transport.PeerError{Peer: peer, Err: fmt.Errorf("one of %q", want)})
 }

@@ -140,7 +140,7 @@ func (e *naive) receive(mine transport.Signature, recvs []transport.Recv) (pendi
 	return pending, nil
 }
 
-// unsatisfiable returns why what the call still waits for cannot happen, or nil.
+// unsatisfiable returns why the call waits in vain, or nil.
 func (e *naive) unsatisfiable(mine transport.Signature, sent []*naiveMessage, pending []transport.Recv) error {
 	for link, queue := range e.job.steps {
 		if link.to == e.rank && link.context == mine.Context && len(queue) > 0 {

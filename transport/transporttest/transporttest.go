@@ -2,8 +2,8 @@
 // [transport.Endpoint].
 //
 // [Run] is the contract: every transport passes it. [RunLost] adds the claims for
-// endpoints that implement [transport.LossSink], and [RunPerformance] what the
-// transports of this module promise beyond the contract. [Faulty] wraps an endpoint
+// endpoints that implement [transport.LossSink], and [RunPerformance] those that the
+// transports of this module keep beyond the contract. [Faulty] wraps an endpoint
 // and injects faults, for tests of code that uses endpoints.
 package transporttest
 
@@ -100,7 +100,7 @@ func open(t *testing.T, start Start, n int) *job {
 	return &job{t, ctx, ends}
 }
 
-// A rankFunc is what one rank does in a test.
+// A rankFunc runs on one rank of a test.
 type rankFunc func(ctx context.Context, e transport.Endpoint) error
 
 // each runs f on every rank at once and fails the test if one returns an error.

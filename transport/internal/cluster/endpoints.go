@@ -82,11 +82,11 @@ func Swap(ctx context.Context, e transport.Endpoint, s transport.Signature, peer
 }
 
 // CheckPeer tests that err is a [transport.PeerError] that names the peer, wraps
-// what, and contains text.
-func CheckPeer(t *testing.T, err error, peer int, what error, text string) {
+// want, and contains text.
+func CheckPeer(t *testing.T, err error, peer int, want error, text string) {
 	t.Helper()
 	var e *transport.PeerError
-	if !errors.As(err, &e) || e.Peer != peer || !errors.Is(err, what) || !strings.Contains(err.Error(), text) {
-		t.Errorf("got %v, want %v", err, &transport.PeerError{Peer: peer, Err: what, Reason: text})
+	if !errors.As(err, &e) || e.Peer != peer || !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want %v", err, &transport.PeerError{Peer: peer, Err: want, Reason: text})
 	}
 }

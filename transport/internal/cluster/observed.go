@@ -47,7 +47,7 @@ const grace = 10 * time.Millisecond
 
 // UntilWaiting returns when an operation under the context waits. An operation that
 // selects on Done, or that never sleeps, registers nothing: UntilWaiting returns
-// after 10 ms at the latest, and what a test claims must hold in this case too.
+// after 10 ms at the latest, and a test must pass in this case too.
 func (o *Observed) UntilWaiting() { o.untilWaiting(nil) }
 
 func (o *Observed) untilWaiting(returned <-chan struct{}) {
