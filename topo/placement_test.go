@@ -53,14 +53,14 @@ func TestGrayCodeMakesNeighborsOfARingOrTorusAdjacentInAHypercube(t *testing.T) 
 	for _, spec := range []string{
 		"ring", "torus:1x64", "torus:2x32", "torus:4x16", "torus:8x8", "torus:4x4x4", "torus:2x4x8", "torus:2x2x2x2x2x2",
 	} {
-		guest := parsed(t, spec, 64).(*Grid)
+		grid := parsed(t, spec, 64).(*Grid)
 		host := parsed(t, "hypercube", 64)
-		place, err := Gray(guest.Dims()...)
+		place, err := Gray(grid.Dims()...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for l := range 2 * guest.LinkCount() {
-			a, b := guest.Ends(l)
+		for l := range 2 * grid.LinkCount() {
+			a, b := grid.Ends(l)
 			if hops := len(Route(host, place[a], place[b])); hops != 1 {
 				t.Errorf("%s: ranks %d and %d are neighbors, their processors %d and %d are %d links apart", spec, a, b, place[a], place[b], hops)
 			}

@@ -1,6 +1,6 @@
 // Package kernel combines vectors, element by element.
 //
-// A kernel works on bytes, so that whoever moves bytes can call it without
+// A kernel works on bytes, so that a transport can call it without
 // knowing the element type. [For] finds the fastest kernel of an operation and
 // a kind of number that the processor can run: assembly with AVX-512 or AVX2,
 // else loops in Go. The tests hold each to the plainest loop that says it.

@@ -55,7 +55,7 @@ func entries(list string) []string {
 }
 
 // Algorithms returns the names of the algorithms of a collective, in the order of
-// the catalogue.
+// the catalog.
 func Algorithms(c sched.Collective) []string {
 	var names []string
 	for _, a := range algo.For(c) {

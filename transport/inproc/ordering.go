@@ -40,7 +40,7 @@ import "sync/atomic"
 // publish makes message n, which the cell now holds, visible to the receiver.
 func (c *cell) publish(n uint32) { c.sequence.Store(n) }
 
-// holds reports whether the cell holds message n and nobody has acquired it.
+// holds reports whether the cell holds message n and neither side has acquired it.
 func (c *cell) holds(n uint32) bool { return c.sequence.Load() == n }
 
 // acquire takes rendezvous message n from the other side of the link, and reports

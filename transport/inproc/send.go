@@ -78,7 +78,7 @@ func (l *link) write(sig *transport.Signature, data []byte) bool {
 	return true
 }
 
-// cancelSends cancels every message of the step that nobody has begun to read, and
+// cancelSends cancels every message of the step that no receiver has begun to read, and
 // waits for the receivers that have begun.
 func (s *commState) cancelSends() {
 	for _, send := range s.step.sends {

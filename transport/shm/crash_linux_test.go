@@ -20,7 +20,7 @@ import (
 const lostTime = time.Second
 
 // TestARankKilledAtAnyMomentIsLostToAllOthers kills one of four ranks while all
-// play something, 200 times. Nobody but the kernel tells the others.
+// play something, 200 times. Only the kernel tells the others.
 func TestARankKilledAtAnyMomentIsLostToAllOthers(t *testing.T) {
 	kills := 200
 	if testing.Short() {

@@ -12,12 +12,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// apartVar is set for ranks that read nobody's memory.
-const apartVar = "CHORALE_SHM_TEST_APART"
+// noCMAVar is set for ranks without cross-memory attach.
+const noCMAVar = "CHORALE_SHM_TEST_NO_CMA"
 
 func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup {
-		return setup(os.NewFile(3, "memory"), os.Getenv(apartVar) != "")
+		return setup(os.NewFile(3, "memory"), os.Getenv(noCMAVar) != "")
 	})
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	flag.Parse()
@@ -26,10 +26,10 @@ func TestMain(m *testing.M) {
 }
 
 // setup has the ranks of a job share a memory.
-func setup(memory *os.File, apart bool) cluster.Setup {
+func setup(memory *os.File, noCMA bool) cluster.Setup {
 	return cluster.Setup{
 		Join: func(rank, size int, meet func(string) ([]string, error)) (transport.Endpoint, error) {
-			e, err := New(Config{Rank: rank, Size: size, Memory: memory, NoCMA: apart})
+			e, err := New(Config{Rank: rank, Size: size, Memory: memory, NoCMA: noCMA})
 			if err != nil {
 				return nil, err
 			}
@@ -43,7 +43,7 @@ func setup(memory *os.File, apart bool) cluster.Setup {
 // processes starts a job of n ranks.
 func processes(t testing.TB, n int) *cluster.Cluster { return startCluster(t, n, false) }
 
-func startCluster(t testing.TB, n int, apart bool) *cluster.Cluster {
+func startCluster(t testing.TB, n int, noCMA bool) *cluster.Cluster {
 	t.Helper()
 	memory, err := NewMemory(n, [16]byte{})
 	if err != nil {
@@ -51,10 +51,10 @@ func startCluster(t testing.TB, n int, apart bool) *cluster.Cluster {
 	}
 	defer memory.Close()
 	var env []string
-	if apart {
-		env = []string{apartVar + "=1"}
+	if noCMA {
+		env = []string{noCMAVar + "=1"}
 	}
-	return cluster.Start(t, n, setup(memory, apart), []*os.File{memory}, env...)
+	return cluster.Start(t, n, setup(memory, noCMA), []*os.File{memory}, env...)
 }
 
 func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }
@@ -66,7 +66,7 @@ func line(p *cluster.Rank, rounds int) error {
 	e := p.Endpoint.(*Endpoint)
 	words := make([]*atomic.Uint64, e.Size())
 	for rank := range words {
-		words[rank] = (*atomic.Uint64)(unsafe.Pointer(&e.seg.staging(rank, e.seg.buffers-1)[0])) // nobody's yet
+		words[rank] = (*atomic.Uint64)(unsafe.Pointer(&e.seg.staging(rank, e.seg.buffers-1)[0])) // not in use
 	}
 	looksMost := 3000
 	if e.wait.Oversubscribed {

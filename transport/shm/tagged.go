@@ -23,7 +23,7 @@ type taggedLink struct {
 	controls []controlFrame          // frames without contents that wait for room
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
-	copies   int                     // pending sends out of copies, for which nobody waits
+	copies   int                     // pending sends out of copies, for which no operation waits
 }
 
 // A controlFrame is a frame of the tagged-message protocol without contents.

@@ -17,11 +17,11 @@ import (
 func hold(e *Endpoint) {
 	e.engine.Lock()
 	defer e.unlock()
-	nobody := &link{e: e}
-	nobody.out.written = 1
-	nobody.out.ring = e.seg.ring(e.cfg.Rank, e.cfg.Rank)
+	gone := &link{e: e}
+	gone.out.written = 1
+	gone.out.ring = e.seg.ring(e.cfg.Rank, e.cfg.Rank)
 	for i := range e.out.staging[:len(e.out.staging)-stagingReserved] {
-		e.out.staging[i].readers = []stagingReader{{nobody, 1}}
+		e.out.staging[i].readers = []stagingReader{{gone, 1}}
 	}
 }
 

@@ -263,7 +263,7 @@ func TestAConnectionThatEndsIsALostRank(t *testing.T) {
 	}
 }
 
-// A peer that does not read keeps neither a cancelled Exchange nor Close.
+// A peer that does not read keeps neither a canceled Exchange nor Close.
 func TestAPeerThatDoesNotReadHoldsUpNoCall(t *testing.T) {
 	e, _ := impostor(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -47,7 +47,7 @@ type waiter struct {
 type subject struct {
 	peer      int // the peer whose end concerns it; transport.Any: every one; noPeer: none
 	pattern   match.Pattern
-	committed bool // a transfer has begun: the operation cannot be cancelled alone
+	committed bool // a transfer has begun: the operation cannot be canceled alone
 }
 
 const noPeer = -2

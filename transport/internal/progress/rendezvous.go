@@ -14,7 +14,7 @@ type PendingSend struct {
 	Number uint32
 	Data   []byte
 	Sent   int // bytes that are written
-	op     *Op // nil if Data is a copy, and nobody waits
+	op     *Op // nil if Data is a copy, and no operation waits
 }
 
 // Complete ends the wait for the message, all of which is written.
@@ -24,7 +24,7 @@ func (s *PendingSend) Complete() {
 	}
 }
 
-// Copied reports whether Data is a copy, for which nobody waits.
+// Copied reports whether Data is a copy, for which no operation waits.
 func (s *PendingSend) Copied() bool { return s.op == nil }
 
 // TaggedPeer is the part of a link that is about the tagged messages between this
@@ -47,7 +47,7 @@ func (p *TaggedPeer) Announce(data []byte, o *Op) *PendingSend {
 }
 
 // CTS returns the message that the peer asks for, or nil if it was withdrawn. From
-// here on its transfer cannot be cancelled alone.
+// here on its transfer cannot be canceled alone.
 func (p *TaggedPeer) CTS(number uint32) *PendingSend {
 	i := slices.IndexFunc(p.pending, func(s *PendingSend) bool { return s.Number == number })
 	if i < 0 {
