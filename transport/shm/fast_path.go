@@ -99,7 +99,7 @@ func (e *Endpoint) fits(step *transport.Step) bool {
 		if len(r.Into) > fastMax {
 			return false
 		}
-		if l := &e.links[r.From]; l.err != nil || l.in.queue.HasUnexpected() || len(l.in.partials) > 0 {
+		if l := &e.links[r.From]; l.err != nil || l.in.queue.First() != nil || len(l.in.partials) > 0 {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ type partial struct {
 
 // poll takes what the peer has sent, up to a message that is not expected yet.
 func (l *link) poll() {
-	for l.in.queue.HasUnexpected() && l.deliverUnexpected() {
+	for l.in.queue.First() != nil && l.deliverUnexpected() {
 	}
 	for !l.in.headUnexpected && !l.e.engine.Failed() {
 		c, k := l.next()

@@ -72,9 +72,6 @@ func (q *Queue) Complete(r *Recv) { r.complete() }
 // Enqueue adds an unexpected message.
 func (q *Queue) Enqueue(m *Message) { q.unexpected = append(q.unexpected, m) }
 
-// HasUnexpected reports whether there is an unexpected message.
-func (q *Queue) HasUnexpected() bool { return len(q.unexpected) > 0 }
-
 // First returns the first unexpected message, or nil.
 func (q *Queue) First() *Message {
 	if len(q.unexpected) == 0 {
@@ -84,9 +81,7 @@ func (q *Queue) First() *Message {
 }
 
 // FirstIn returns the first unexpected message of a context, or nil.
-func (q *Queue) FirstIn(context uint32) *Message { return q.first(context) }
-
-func (q *Queue) first(context uint32) *Message {
+func (q *Queue) FirstIn(context uint32) *Message {
 	for _, m := range q.unexpected {
 		if m.Context == context {
 			return m
@@ -100,7 +95,7 @@ func (q *Queue) first(context uint32) *Message {
 func (q *Queue) MatchUnexpected() (Verdict, *Message, *Recv) {
 	for _, m := range q.unexpected {
 		r := q.Posted(m.Context)
-		if r == nil || q.first(m.Context) != m {
+		if r == nil || q.FirstIn(m.Context) != m {
 			continue
 		}
 		switch {

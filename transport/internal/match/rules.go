@@ -63,7 +63,7 @@ func (q *Queue) Match(h *Header, steps Steps) (Verdict, *Recv, *Step) {
 		if s := steps.StepIn(h.Context); s != nil && (Before(h.Sequence, s.Sequence) || s.Contradicts(&h.Call)) {
 			return Mismatch, nil, s
 		}
-	case len(q.unexpected) > 0 && q.first(h.Context) != nil: // that message is for r
+	case q.FirstIn(h.Context) != nil: // that message is for r
 	case !h.Same(&r.Step.Call):
 		return Mismatch, nil, r.Step
 	case h.Size != len(r.Into):

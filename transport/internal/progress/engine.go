@@ -124,9 +124,6 @@ func (e *Engine) Failed() bool { return e.end.err != nil }
 // Closed reports whether Close was called.
 func (e *Engine) Closed() bool { return e.end.closed }
 
-// LastCall returns the last call in the context of all ranks.
-func (e *Engine) LastCall() transport.Signature { return e.end.last }
-
 // Ops returns the operations in progress.
 func (e *Engine) Ops() []*Op { return e.ops }
 

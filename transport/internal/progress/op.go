@@ -95,9 +95,6 @@ func (o *Op) Await() error {
 // Over reports whether the operation is over.
 func (o *Op) Over() bool { return o.over }
 
-// IsStep reports whether the operation is an Exchange.
-func (o *Op) IsStep() bool { return o.kind == stepOp }
-
 // Pending returns the number of messages of the step that are not complete.
 func (o *Op) Pending() int { return o.pending }
 
