@@ -30,12 +30,25 @@ func TestTheProgramInTheGuideForMPIUsersRuns(t *testing.T) {
 	}
 }
 
-func TestTheGuideForMPIUsersNamesOnlyExistingIdentifiers(t *testing.T) {
+func TestTheGuidesNameOnlyExistingIdentifiers(t *testing.T) {
 	names := exported(t)
 	names["T"], names["C"] = true, true // a type parameter; the language
 	_, tables, _ := strings.Cut(read(t, guide), "## What differs")
-	spans := regexp.MustCompile("`[^`]+`").FindAllString(tables, -1)
-	if len(spans) < 200 {
+	checkNames(t, names, tables, 200)
+	checkNames(t, names, blocksOut(read(t, "../docs/guide.md")), 80)
+}
+
+// blocksOut returns a page without its blocks of code.
+func blocksOut(page string) string {
+	return regexp.MustCompile("(?s)\n```.*?\n```\n").ReplaceAllString(page, "\n")
+}
+
+// checkNames tests that the pieces of code in a text, of which there should be so
+// many, name only what the package exports.
+func checkNames(t *testing.T, names map[string]bool, text string, least int) {
+	t.Helper()
+	spans := regexp.MustCompile("`[^`]+`").FindAllString(text, -1)
+	if len(spans) < least {
 		t.Fatalf("%d pieces of code in the guide: want more", len(spans))
 	}
 	word := regexp.MustCompile(`\b([\w.]*\.)?([A-Z]\w*)`)

@@ -1,5 +1,5 @@
-// The program gallery draws the figures of docs/gallery.md with the commands on
-// that page, so that both agree. Run it with go generate.
+// The program gallery draws the figures of docs/gallery.md and docs/guide.md with
+// the commands on those pages, so that both agree. Run it with go generate.
 package main
 
 import (
@@ -19,15 +19,22 @@ func main() {
 	}
 }
 
+// pages are the pages of docs with figures, and the directory of each one's.
+var pages = []struct{ file, figures string }{{"gallery.md", "gallery"}, {"guide.md", "guide"}}
+
 // run draws all figures of a repository.
 func run(repository string) error {
-	text, err := os.ReadFile(filepath.Join(repository, "docs", "gallery.md"))
-	if err != nil {
-		return err
-	}
-	figures, err := parse(string(text))
-	if err != nil {
-		return err
+	var figures []figure
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(repository, "docs", page.file))
+		if err != nil {
+			return err
+		}
+		more, err := parse(string(text))
+		if err != nil {
+			return fmt.Errorf("%s: %w", page.file, err)
+		}
+		figures = append(figures, more...)
 	}
 	dir, err := os.MkdirTemp("", "gallery")
 	if err != nil {
@@ -81,7 +88,8 @@ func (f figure) draw(chorale, repository string) error {
 //
 //	    chorale draw … -o docs/gallery/file.svg
 //
-// A backslash at the end of a line joins it with the next line.
+// The command may stand in a comment of the page. A backslash at the end of a line
+// joins it with the next line.
 func parse(text string) (figures []figure, err error) {
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	var open *figure

@@ -17,7 +17,7 @@ func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the command")
 	}
-	figures := onPage(t)
+	figures := onPages(t)
 	chorale, err := build("../..", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -39,14 +39,7 @@ func TestEachFigureIsWhatItsCommandDraws(t *testing.T) {
 
 // A figure should take less than 200 ms.
 func BenchmarkFigure(b *testing.B) {
-	text, err := os.ReadFile("../gallery.md")
-	if err != nil {
-		b.Fatal(err)
-	}
-	figures, err := parse(string(text))
-	if err != nil {
-		b.Fatal(err)
-	}
+	figures := onPages(b)
 	chorale, err := build("../..", b.TempDir())
 	if err != nil {
 		b.Fatal(err)
@@ -62,23 +55,25 @@ func BenchmarkFigure(b *testing.B) {
 	}
 }
 
-func TestThePageShowsEveryFileOfTheGallery(t *testing.T) {
-	kept, err := filepath.Glob("*.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var shown []string
-	for _, f := range onPage(t) {
-		shown = append(shown, strings.TrimPrefix(f.file, "gallery/"))
-	}
-	slices.Sort(shown)
-	if !slices.Equal(shown, kept) {
-		t.Errorf("the page shows %q: want what is kept, %q", shown, kept)
+func TestEachPageShowsEveryFileOfItsDirectory(t *testing.T) {
+	for _, page := range pages {
+		kept, err := filepath.Glob("../" + page.figures + "/*.svg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown []string
+		for _, f := range onPage(t, page.file) {
+			shown = append(shown, "../"+f.file)
+		}
+		slices.Sort(shown)
+		if !slices.Equal(shown, kept) {
+			t.Errorf("%s shows %q: want what is kept, %q", page.file, shown, kept)
+		}
 	}
 }
 
 func TestEachFigureHasItsTextAlternatives(t *testing.T) {
-	for _, f := range onPage(t) {
+	for _, f := range onPages(t) {
 		if len(f.alt) < 40 {
 			t.Errorf("%s: %q says little of what it shows", f.file, f.alt)
 		}
@@ -144,15 +139,23 @@ func TestACommandMayBeQuotedAndLong(t *testing.T) {
 	}
 }
 
-func onPage(t *testing.T) []figure {
+func onPages(t testing.TB) (figures []figure) {
 	t.Helper()
-	text, err := os.ReadFile("../gallery.md")
+	for _, page := range pages {
+		figures = append(figures, onPage(t, page.file)...)
+	}
+	return figures
+}
+
+func onPage(t testing.TB, page string) []figure {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	figures, err := parse(string(text))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", page, err)
 	}
 	return figures
 }
