@@ -83,22 +83,27 @@ func newDrawing(rows []row) *drawing {
 }
 
 // route takes each arrow past the rows between its ends. Arrows that pass through
-// one gap lie side by side.
+// one gap lie side by side, in the order in which they come to it.
 func (d *drawing) route() {
-	sharing := make(map[point][]*point)
-	fromLeft := slices.Clone(d.arrows)
-	slices.SortStableFunc(fromLeft, func(a, b *arrow) int { return cmp.Compare(a.start.x, b.start.x) })
-	for _, a := range fromLeft {
+	type lane struct {
+		before float64 // x at the row above
+		at     *point
+	}
+	sharing := make(map[point][]lane)
+	for _, a := range d.arrows {
 		for _, y := range d.rowsBetween(a) {
 			a.via = append(a.via, point{d.gap(y, a.start, a.end), y})
 		}
+		before := a.start.x
 		for i, gap := range a.via {
-			sharing[gap] = append(sharing[gap], &a.via[i])
+			sharing[gap] = append(sharing[gap], lane{before, &a.via[i]})
+			before = gap.x
 		}
 	}
 	for _, lanes := range sharing {
-		for i, v := range lanes {
-			v.x += (float64(i) - float64(len(lanes)-1)/2) * lanePitch
+		slices.SortStableFunc(lanes, func(a, b lane) int { return cmp.Compare(a.before, b.before) })
+		for i, l := range lanes {
+			l.at.x += (float64(i) - float64(len(lanes)-1)/2) * lanePitch
 		}
 	}
 }
@@ -114,29 +119,25 @@ func (d *drawing) rowsBetween(a *arrow) (ys []float64) {
 	return ys
 }
 
-// gap returns the x at which an arrow passes a row: below its start or above its
-// end if no box lies there, or else between two boxes.
+// gap returns the x at which an arrow passes a row. It is near to the straight line,
+// and if possible below the arrow's start or above its end: between boxes otherwise.
 func (d *drawing) gap(y float64, start, end point) float64 {
 	straight := start.x + (end.x-start.x)*(y-start.y)/(end.y-start.y)
-	free := func(x float64) bool {
-		return !slices.ContainsFunc(d.boxes, func(b *box) bool {
+	best, detour := straight, math.Inf(1)
+	try := func(x, weight float64) {
+		free := !slices.ContainsFunc(d.boxes, func(b *box) bool {
 			return b.y == y && b.left()-clearance < x && x < b.right()+clearance
 		})
-	}
-	for _, x := range []float64{end.x, start.x} {
-		if free(x) {
-			return x
+		if way := weight * math.Abs(x-straight); free && way < detour {
+			best, detour = x, way
 		}
 	}
-	best := math.Inf(1)
+	try(end.x, 0.2)
+	try(start.x, 0.5)
 	for _, b := range d.boxes {
-		if b.y != y {
-			continue
-		}
-		for _, x := range []float64{b.left() - (colPitch-boxWidth)/2, b.right() + (colPitch-boxWidth)/2} {
-			if free(x) && math.Abs(x-straight) < math.Abs(best-straight) {
-				best = x
-			}
+		if b.y == y {
+			try(b.left()-(colPitch-boxWidth)/2, 1)
+			try(b.right()+(colPitch-boxWidth)/2, 1)
 		}
 	}
 	return best

@@ -97,7 +97,7 @@ func validate(rows []row) error {
 			switch {
 			case k < 0:
 				return fmt.Errorf("%s may import %s, which is not listed", r.path, path)
-			case r.drawn && (!rows[k].drawn || rows[k].row <= r.row):
+			case r.drawn && rows[k].drawn && rows[k].row <= r.row:
 				return fmt.Errorf("%s may import %s, which is not drawn below it", r.path, path)
 			}
 		}
@@ -105,23 +105,38 @@ func validate(rows []row) error {
 	return nil
 }
 
-// arrows returns, for each row, the imports that do not follow from others: if a
-// imports b and b imports c, the arrow from a to c is left out.
+// arrows returns, for each package of the picture, those of its imports there that
+// do not follow from others: if a imports b and b imports c, the arrow from a to c
+// is left out.
 func arrows(rows []row) map[string][]string {
-	direct := make(map[string][]string)
-	for _, r := range rows {
-		direct[r.path] = r.imports
-	}
-	kept := make(map[string][]string)
-	for _, r := range rows {
-		for _, path := range r.imports {
-			follows := slices.ContainsFunc(r.imports, func(via string) bool { return via != path && reaches(direct, via, path) })
+	direct, kept := drawnImports(rows), make(map[string][]string)
+	for from, imports := range direct {
+		for _, path := range imports {
+			follows := slices.ContainsFunc(imports, func(via string) bool { return via != path && reaches(direct, via, path) })
 			if !follows {
-				kept[r.path] = append(kept[r.path], path)
+				kept[from] = append(kept[from], path)
 			}
 		}
 	}
 	return kept
+}
+
+// drawnImports returns the imports of each package of the picture that are in the
+// picture too.
+func drawnImports(rows []row) map[string][]string {
+	drawn := make(map[string]bool)
+	for _, r := range rows {
+		drawn[r.path] = r.drawn
+	}
+	imports := make(map[string][]string)
+	for _, r := range rows {
+		for _, path := range r.imports {
+			if r.drawn && drawn[path] {
+				imports[r.path] = append(imports[r.path], path)
+			}
+		}
+	}
+	return imports
 }
 
 // reaches reports whether arrows lead from one package to another.
