@@ -163,7 +163,7 @@ func insert(page string, rows []row) (string, error) {
 // markdown returns the table as the page shows it.
 func markdown(rows []row) string {
 	var b strings.Builder
-	b.WriteString("| package | what lives there | may import |\n|---|---|---|\n")
+	b.WriteString("| package | contents | may import |\n|---|---|---|\n")
 	for _, r := range rows {
 		imports := make([]string, len(r.imports))
 		for i, path := range r.imports {
