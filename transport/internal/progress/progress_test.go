@@ -1,0 +1,370 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+func isError(err, want error) bool {
+	return want == nil && err == nil || want != nil && errors.Is(err, want)
+}
+
+func TestTheOwnerHandsProgressToAnotherThatWaits(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var calls [3]call
+		for i := range calls {
+			calls[i] = do(func() error { return f.exchange(t.Context(), step(uint32(i))) })
+		}
+		if len(f.owners) != 1 || f.owners[0].Context != 0 {
+			t.Fatalf("%d operations own progress", len(f.owners))
+		}
+		if f.interrupts < 2 {
+			t.Error("the owner does not learn of those that have begun to wait")
+		}
+		f.arrive(2) // not the owner's
+		calls[2].check(t, "the operation in context 2", nil)
+		if len(f.owners) != 1 {
+			t.Error("progress changes its owner although the owner waits")
+		}
+		f.arrive(0)
+		calls[0].check(t, "the owner", nil)
+		calls[1].waits(t, "the operation in context 1")
+		if len(f.owners) != 2 || f.owners[1].Context != 1 {
+			t.Fatalf("nobody owns progress: there were %d owners", len(f.owners))
+		}
+		f.arrive(1)
+		calls[1].check(t, "the operation in context 1", nil)
+		if f.owner.taken {
+			t.Error("an operation that is over owns progress")
+		}
+	})
+}
+
+func TestAnOperationThatIsOverBeforeItWaitsOwnsNothing(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		empty := step(1)
+		empty.Recvs = nil
+		do(func() error { return f.exchange(t.Context(), empty) }).check(t, "a step without messages", nil)
+		if len(f.owners) != 0 {
+			t.Error("it has made progress")
+		}
+	})
+}
+
+func TestAnExpiredContextFailsTheEndpointOfAStep(t *testing.T) {
+	for _, owner := range []bool{true, false} {
+		run(t, func(t *testing.T, f *fake) {
+			if !owner {
+				c := do(func() error { return f.exchange(t.Context(), step(1)) })
+				defer c.check(t, "the operation beside it", context.Canceled)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			c := do(func() error { return f.exchange(ctx, step(2)) })
+			cancel()
+			c.check(t, "the step", context.Canceled)
+			if err := f.failed(); err != context.Canceled || len(f.terminated) != 1 || f.terminated[0] != err {
+				t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
+			}
+			do(func() error { return f.exchange(t.Context(), step(3)) }).check(t, "the next step", context.Canceled)
+			synctest.Wait()
+		})
+	}
+}
+
+func TestAnExpiredContextEndsAReceiveAlone(t *testing.T) {
+	for _, owner := range []bool{true, false} {
+		run(t, func(t *testing.T, f *fake) {
+			var beside call
+			if !owner {
+				beside = do(func() error { return f.exchange(t.Context(), step(1)) })
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			c := do(func() error {
+				_, err := f.Recv(ctx, 1, f.tag(1), "bytes", nil)
+				return err
+			})
+			why := errors.New("changed my mind")
+			cancel(why)
+			c.check(t, "the receive", why)
+			if err := f.failed(); err != nil {
+				t.Errorf("the endpoint has failed with %v", err)
+			}
+			if !owner {
+				beside.waits(t, "the step beside it")
+				f.arrive(1)
+				beside.check(t, "the step beside it", nil)
+			}
+		})
+	}
+}
+
+func TestCloseWaitsForOperations(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		first := do(func() error { return f.exchange(t.Context(), step(1)) })
+		second := do(func() error { return f.exchange(t.Context(), step(2)) })
+		flushed := false
+		f.with(func() {
+			f.Close(func() { flushed = true })
+			if len(f.ops) > 0 {
+				t.Errorf("%d operations have not left", len(f.ops))
+			}
+		})
+		if !flushed {
+			t.Error("nothing was flushed")
+		}
+		first.check(t, "the first step", transport.ErrClosed)
+		second.check(t, "the second step", transport.ErrClosed)
+		do(func() error { return f.exchange(t.Context(), step(3)) }).check(t, "a step afterwards", transport.ErrClosed)
+		if len(f.terminated) != 1 {
+			t.Errorf("the peers are told %d times", len(f.terminated))
+		}
+	})
+}
+
+func TestTheFirstErrorIsTheEndpointsError(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		first := errors.New("first")
+		f.with(func() { f.Fail(first); f.Fail(errors.New("second")) })
+		if err := f.failed(); err != first || len(f.terminated) != 1 {
+			t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
+		}
+	})
+}
+
+func TestWatchesDoNotPileUp(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		for i := range uint32(5 * watchesMax) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range 2 { // the second step uses the watch of the first
+				c := do(func() error { return f.exchange(ctx, step(i)) })
+				f.arrive(i)
+				c.check(t, "the step", nil)
+			}
+			if len(f.watches) > watchesMax {
+				t.Fatalf("after %d contexts there are %d watches", i+1, len(f.watches))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls []call
+		for i := range uint32(2 * watchesMax) {
+			calls = append(calls, do(func() error {
+				_, err := f.Recv(ctx, 1, f.tag(i), "bytes", nil)
+				return err
+			}))
+		}
+		watches := len(f.watches)
+		cancel()
+		for _, c := range calls {
+			c.check(t, "a receive", context.Canceled)
+		}
+		if len(f.watches) != watches-1 {
+			t.Errorf("the watch of a context that has ended stays: there were %d, there are %d", watches, len(f.watches))
+		}
+	})
+}
+
+func TestACombineThatPanicsFailsTheEndpoint(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		beside := do(func() error { return f.exchange(t.Context(), step(1)) })
+		c := do(func() (err error) {
+			defer func() { err = fmt.Errorf("panicked: %v", recover()) }()
+			f.Lock()
+			defer f.Unlock()
+			o := f.Begin(t.Context())
+			defer f.Leave(o)
+			o.Add(1)
+			panic("in a Combine")
+		})
+		if _, err := c.ended(); err == nil || err.Error() != "panicked: in a Combine" {
+			t.Errorf("the step returns %v", err)
+		}
+		beside.check(t, "the step beside it", ErrPanicked)
+		if err := f.failed(); err != ErrPanicked || len(f.terminated) != 1 {
+			t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
+		}
+	})
+}
+
+func TestAStepIsCheckedBeforeItBegins(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		step transport.Step
+		want string
+	}{
+		"a context that has ended":     {ended, transport.Step{}, "context canceled"},
+		"no such receiver":             {nil, transport.Step{Sends: []transport.Send{{To: []int{1, 3}}}}, "no rank 3: the job has ranks 0 to 2"},
+		"no such sender":               {nil, transport.Step{Recvs: []transport.Recv{{From: -1}}}, "no rank -1: the job has ranks 0 to 2"},
+		"itself":                       {nil, transport.Step{Sends: []transport.Send{{To: []int{0}}}}, "rank 0 cannot exchange messages with itself"},
+		"a second step of one context": {nil, step(1), errTwoSteps.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fake) {
+				ctx := c.ctx
+				if ctx == nil {
+					ctx = t.Context()
+				}
+				beside := do(func() error { return f.exchange(t.Context(), step(1)) })
+				_, err := do(func() error { return f.exchange(ctx, c.step) }).ended()
+				if err == nil || err.Error() != c.want {
+					t.Errorf("the step returns %v, want %q", err, c.want)
+				}
+				beside.check(t, "the step beside it", err)
+				if f.failed() != err {
+					t.Errorf("the endpoint has failed with %v", f.failed())
+				}
+			})
+		})
+	}
+}
+
+func TestAnOrderedReceiveHasItsPeerLookedAtAgain(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		s := step(1)
+		s.Recvs = append(s.Recvs, transport.Recv{From: 1, Into: make([]byte, 1), Ordered: true})
+		c := do(func() error { return f.exchange(t.Context(), s) })
+		f.arrive(1)
+		c.waits(t, "the step")
+		if fmt.Sprint(f.rechecked) != "[1]" {
+			t.Errorf("looked at again are %v", f.rechecked)
+		}
+		f.arrive(1)
+		c.check(t, "the step", nil)
+	})
+}
+
+func TestTheTerminationNoticeSaysWhatTheRankWouldSay(t *testing.T) {
+	call := func(n uint32, text string) transport.Signature {
+		return transport.Signature{Context: 4, Sequence: n, Call: text}
+	}
+	mismatch := &transport.MismatchError{Rank: 0, Peer: 1, Mine: call(5, "sum"), Theirs: call(6, "max")}
+	for name, c := range map[string]struct {
+		err  error
+		last transport.Signature
+		one  error // what it means to rank 1,
+		two  error // and to rank 2
+	}{
+		"closed": {transport.ErrClosed, transport.Signature{},
+			&transport.PeerError{Peer: 0, Err: transport.ErrLeft}, &transport.PeerError{Peer: 0, Err: transport.ErrLeft}},
+		"closed after a call": {transport.ErrClosed, transport.Signature{Sequence: 7, Call: "sum"},
+			&transport.PeerError{Peer: 0, Err: transport.ErrLeft, Reason: `its last call was call 7, "sum"`},
+			&transport.PeerError{Peer: 0, Err: transport.ErrLeft, Reason: `its last call was call 7, "sum"`}},
+		"failed": {errors.New("why"), transport.Signature{Sequence: 7, Call: "sum"},
+			&transport.PeerError{Peer: 0, Err: transport.ErrAborted, Reason: "why"},
+			&transport.PeerError{Peer: 0, Err: transport.ErrAborted, Reason: "why"}},
+		"a mismatch with rank 1": {fmt.Errorf("in a step: %w", mismatch), transport.Signature{},
+			&transport.MismatchError{Rank: 1, Peer: 0, Mine: mismatch.Theirs, Theirs: mismatch.Mine},
+			&transport.PeerError{Peer: 0, Err: transport.ErrAborted, Reason: "in a step: " + mismatch.Error()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fake) {
+				f.with(func() {
+					f.end.last = c.last
+					f.Fail(c.err)
+					n := f.Notice()
+					for rank, want := range map[int]error{1: c.one, 2: c.two} {
+						if got := n.PeerError(rank, 0); fmt.Sprintf("%T %v", got, got) != fmt.Sprintf("%T %v", want, want) {
+							t.Errorf("rank %d gets %T %v, want %v", rank, got, got, want)
+						}
+					}
+				})
+			})
+		})
+	}
+}
+
+// The peer has failed because of a mismatch with this rank; only if this rank is still
+// in that call has it failed as well.
+func TestAPeersMismatchFailsTheStepThatItIsAbout(t *testing.T) {
+	for sequence, fails := range map[uint32]bool{1: true, 2: false} {
+		run(t, func(t *testing.T, f *fake) {
+			s := step(1)
+			c := do(func() error { return f.exchange(t.Context(), s) })
+			mine := s.Signature
+			mine.Sequence = sequence
+			m := &transport.MismatchError{Rank: 0, Peer: 1, Mine: mine, Theirs: transport.Signature{Context: 1, Sequence: 1, Call: "max"}}
+			f.with(func() { f.HearMismatch(m) })
+			if over, err := c.ended(); over != fails || fails && err != m {
+				t.Errorf("call %d: the step has returned: %v, %v", sequence, over, err)
+			}
+			f.with(func() { f.HearMismatch(&transport.PeerError{Peer: 1, Err: transport.ErrLeft}) })
+			if (f.failed() != nil) != fails {
+				t.Errorf("call %d: the endpoint has failed with %v", sequence, f.failed())
+			}
+		})
+	}
+}
+
+func TestAnEndpointNamesItsLastCallInTheContextOfAllRanks(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		for _, context := range []uint32{0, 1} {
+			c := do(func() error { return f.exchange(t.Context(), step(context)) })
+			f.arrive(context)
+			c.check(t, "the step", nil)
+		}
+		theirs := transport.Signature{Sequence: 2, Call: "max"}
+		want := &transport.UnreceivedError{Rank: 0, Peer: 1, Mine: step(0).Signature, Theirs: theirs}
+		if err := f.Unreceived(1, theirs); err.Error() != want.Error() {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	})
+}
+
+func TestNoMessageComesFromAnyWhenOneIsLostOrAllHaveLeft(t *testing.T) {
+	left := func(peer int) error { return &transport.PeerError{Peer: peer, Err: transport.ErrLeft} }
+	lost := &transport.PeerError{Peer: 2, Err: transport.ErrLost}
+	for name, c := range map[string]struct {
+		gone map[int]error
+		want error
+	}{
+		"all are there":                 {nil, nil},
+		"one has left":                  {map[int]error{1: left(1)}, nil},
+		"all have left":                 {map[int]error{1: left(1), 2: left(2)}, transport.ErrLeft},
+		"one is lost":                   {map[int]error{2: lost}, transport.ErrLost},
+		"one has left, and one is lost": {map[int]error{1: left(1), 2: lost}, transport.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fake) {
+				if err := f.AllGone(func(peer int) error { return c.gone[peer] }); !isError(err, c.want) {
+					t.Errorf("got %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAFlusherWritesWhileNobodyWaits(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		f.with(func() { f.StartFlusher(); f.StartFlusher() })
+		synctest.Wait()
+		f.with(func() {
+			if len(f.owners) != 1 || len(f.ops) != 1 || !f.Flushing() {
+				t.Errorf("%d flushers make progress, of %d", len(f.owners), len(f.ops))
+			}
+			f.Flushed()
+		})
+		f.WaitBackground()
+		if f.Flushing() {
+			t.Error("a flusher goes on")
+		}
+	})
+}
+
+func TestAnOperationAwaitsItsLink(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		one := do(func() error { f.Lock(); defer f.Unlock(); return f.AwaitLink(t.Context(), 1) })
+		two := do(func() error { f.Lock(); defer f.Unlock(); return f.AwaitLink(t.Context(), 2) })
+		f.with(func() { f.LinkUp(1) })
+		one.check(t, "the wait for rank 1", nil)
+		two.waits(t, "the wait for rank 2")
+		f.with(func() { f.PeerGone(2, transport.ErrLost) })
+		two.check(t, "the wait for rank 2", nil) // it looks for itself what has become of rank 2
+	})
+}
