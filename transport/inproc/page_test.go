@@ -1,0 +1,22 @@
+package inproc
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/internal/pagetest"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
+	pagetest.CheckNumbers(t, "Between goroutines", map[string]int64{
+		"depth": depth, "cacheLine": cacheLine, "inlineMax": inlineMax, "bufferedMax": bufferedMax,
+	}, "10 ms", "50 µs", "64 KiB")
+	const ranks = 3
+	if got, want := New(ranks).stallTimeout, 10*time.Millisecond+ranks*50*time.Microsecond; got != want {
+		t.Errorf("the stall timeout of %d ranks is %v, want %v", ranks, got, want)
+	}
+	if match.EagerMax != 64<<10 {
+		t.Errorf("a tagged message is eager up to %d bytes", match.EagerMax)
+	}
+}
