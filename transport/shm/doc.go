@@ -61,9 +61,9 @@
 // nothing that others would wait for. A rank that closes its endpoint or gives up writes a
 // termination record. A rank holds a lock on a byte of the file, which the kernel releases
 // when its process ends: a rank that waits for a peer checks that lock every 100 ms, and
-// fails within half a second if the peer is gone. A launcher that knows sooner calls [Endpoint.Lost]. Where the file cannot be
-// opened a second time, only the launcher knows. A rank that is stopped keeps its lock,
-// and is waited for.
+// fails within half a second if the peer is gone. A launcher that knows sooner calls
+// [Endpoint.Lost]. Where the file cannot be opened a second time, only the launcher
+// knows. A rank that is stopped keeps its lock, and is waited for.
 //
 // Ranks in different calls learn it from the header of a message, or, where none is read,
 // from the stall records that they write after 10 ms (stall.go).

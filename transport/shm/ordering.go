@@ -10,10 +10,10 @@ import (
 
 // This file has the stores to shared memory that depend on ordering, and states what
 // they promise. There is no lock. Each word has one writer, except a rank's status and
-// futex words, which its peers change as well, by compare-and-swap and by addition. Loads and stores are
-// those of sync/atomic, which are sequentially consistent, except for storeRelease
-// and invalidate (ordering_amd64.go, ordering_other.go), which are weaker. The
-// protocols:
+// futex words, which its peers change as well, by compare-and-swap and by addition.
+// Loads and stores are those of sync/atomic, which are sequentially consistent, except
+// for storeRelease and invalidate (ordering_amd64.go, ordering_other.go), which are
+// weaker. The protocols:
 //
 //  1. Rings. The sender fills the cell, then publishes its sequence word (release).
 //     The receiver loads the sequence word (acquire), then reads the cell, and the

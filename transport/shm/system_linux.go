@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createMemory makes a file of a size that has no name. All of its memory is allocated
-// at once: a lack of memory is an error now, and not a signal later.
+// createMemory makes a file without a name, of so many bytes. All of its memory is
+// allocated at once: a lack of memory is an error now, and not a signal later.
 func createMemory(bytes int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("chorale", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -63,8 +63,9 @@ func allocate(f *os.File, bytes int64) error {
 	return nil
 }
 
-// mapMemory maps the file, and opens it once more: a lock that is set through
-// that file is this endpoint's alone, and goes when its process does.
+// mapMemory maps the file, and opens it once more. A lock that is set through the
+// second file belongs to this endpoint alone, and the kernel releases it when the
+// process ends.
 func mapMemory(f *os.File) (mem []byte, own *os.File, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -76,7 +77,7 @@ func mapMemory(f *os.File) (mem []byte, own *os.File, err error) {
 	}
 	own, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
 	if err != nil {
-		own = nil // then only the launcher knows who is lost
+		own = nil // then only the launcher knows which ranks are lost
 	}
 	return mem, own, nil
 }
@@ -111,7 +112,7 @@ func futexWait(word *uint32, value uint32, d time.Duration) {
 	syscall.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWaitOp, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
-// futexWake wakes who sleeps on the word.
+// futexWake wakes every thread that sleeps on the word.
 func futexWake(word *uint32) {
 	syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWakeOp, 1<<30, 0, 0, 0)
 }
@@ -128,8 +129,8 @@ func core() int {
 	return int(cpu)
 }
 
-// migrate takes this thread to another core, if it may run on others. It may
-// come back.
+// migrate moves this thread to another core, if it may run on others. The scheduler
+// may move it back.
 func migrate(cpu int) {
 	var all unix.CPUSet
 	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
@@ -140,7 +141,7 @@ func migrate(cpu int) {
 	others := all
 	others.Clear(cpu)
 	if unix.SchedSetaffinity(0, &others) == nil {
-		_ = unix.SchedSetaffinity(0, &all) // was allowed before
+		_ = unix.SchedSetaffinity(0, &all) // as it was before
 	}
 }
 
@@ -150,9 +151,9 @@ func allowPtrace() {
 	_ = unix.Prctl(unix.PR_SET_PTRACER, uintptr(os.Getppid()), 0, 0, 0) // not known without Yama, nor needed
 }
 
-// collapse moves this process's memory there to huge pages, if that can be done,
-// and says how much of a processor it took. Later says whether another try may be
-// worth it soon: somebody reads the memory just now.
+// collapse moves memory of this process to huge pages, if the kernel can, and returns
+// the processor time that it took. Later reports whether to try again soon, because
+// another process reads the memory just now.
 func collapse(address, n uintptr) (later bool, took time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -171,8 +172,8 @@ func threadTime() time.Duration {
 }
 
 const (
-	readShort = 64 << 10  // bytes that are read without telling the Go scheduler
-	readMost  = 512 << 10 // bytes that are read at a time
+	readShort = 64 << 10  // bytes that are read in a system call that the Go scheduler does not see
+	readMost  = 512 << 10 // bytes that are read in one system call
 )
 
 // readPeer reads another process's memory.

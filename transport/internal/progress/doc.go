@@ -15,9 +15,9 @@
 // spins, yields, sleeps and is woken. The engine calls it through [Transport], with
 // the lock held; so it calls the engine.
 //
-// The tagged-message protocol ([Engine.Send], [Engine.Recv], [Engine.Probe]) is here
-// as well. A short message is eager: it is copied, and counted by credits that the
-// receiver returns. A long one is sent by rendezvous: the sender announces it (RTS,
+// The tagged-message protocol ([Engine.SendRendezvous], [Engine.Recv], [Engine.Probe])
+// is here as well. A short message is eager: it is copied, and counted by credits that
+// the receiver returns. A long one is sent by rendezvous: the sender announces it (RTS,
 // ready to send), the receiver that picks it answers (CTS, clear to send), and the
 // contents follow in fragments. The transport gives each of these a frame ([Wire]).
 package progress

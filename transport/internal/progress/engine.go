@@ -94,7 +94,8 @@ func (e *Engine) Init(t Transport, rank, size int) {
 	e.end.left.L = &e.mu
 }
 
-// Lock takes the lock. A progress owner that spins sees that somebody wants it.
+// Lock takes the lock. A progress owner that spins sees in Entering that a goroutine
+// waits for it.
 func (e *Engine) Lock() {
 	if e.mu.TryLock() {
 		return
