@@ -181,6 +181,27 @@ func members(e ast.Expr) (names []string) {
 	return names
 }
 
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+func TestTheLinksOfAllPagesLeadToFiles(t *testing.T) {
+	found, err := filepath.Glob("../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(found, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := regexp.MustCompile("`[^`\n]+`").ReplaceAllString(string(text), "")
+		for _, m := range link.FindAllStringSubmatch(prose, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+}
+
 // term begins an entry of the glossary.
 var term = regexp.MustCompile(`(?m)^\*\*([^*]+)\*\*`)
 
