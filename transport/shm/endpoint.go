@@ -156,7 +156,10 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 }
 
 // unlock wakes the peers that sleep for what was done, and releases the lock.
-func (e *Endpoint) unlock() { e.engine.Unlock() }
+func (e *Endpoint) unlock() {
+	e.wakePeers()
+	e.engine.UnlockNow()
+}
 
 // Lost implements [transport.LossSink].
 func (e *Endpoint) Lost(rank int, reason string) {

@@ -12,8 +12,14 @@ var _ progress.Transport = (*hooks)(nil)
 
 func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
 func (h *hooks) Interrupt()              { h.state.wake() }
-func (h *hooks) BeforeWait()             { h.engine.Interrupt() } // its status word says what it sleeps for
 func (h *hooks) BeforeUnlock()           { (*Endpoint)(h).wakePeers() }
+
+// BeforeWait wakes the owner, whose status word says what it sleeps for.
+func (h *hooks) BeforeWait(o *progress.Op) {
+	if !o.Over() {
+		h.engine.Interrupt()
+	}
+}
 
 func (h *hooks) Unblock(peer int) {
 	h.links[peer].in.headUnexpected = false

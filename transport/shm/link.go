@@ -109,9 +109,12 @@ func (l *link) noteWakeup(w wakeups) {
 
 // wakePeers wakes the peers that sleep for what this rank has written or taken.
 func (e *Endpoint) wakePeers() {
-	if len(e.wakes.links) == 0 {
-		return
+	if len(e.wakes.links) > 0 {
+		e.wakeSleepers()
 	}
+}
+
+func (e *Endpoint) wakeSleepers() {
 	e.wakes.fence.Add(1) // orders the stores before the loads: ordering.go, 3
 	for _, l := range e.wakes.links {
 		done := l.wakeups

@@ -248,7 +248,7 @@ func (r *recvRing) cancel(s *match.Step) {
 
 // blocks reports whether a step cannot complete unless the peer does something.
 func (l *link) blocks(o *progress.Op) bool {
-	if isQueued(l.e.out.queue, o, l) {
+	if slices.ContainsFunc(l.e.out.queue, func(m outgoing) bool { return m.op == o && m.link == l }) {
 		return true
 	}
 	for i := range l.e.out.rendezvous {

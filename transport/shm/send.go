@@ -108,7 +108,7 @@ func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 		e.checkPeers()
 		e.failUndelivered(step, inlineMax)
 	}
-	if !o.Over() {
+	if queued && !o.Over() {
 		e.flush()
 	}
 	o.Complete(1)
@@ -122,7 +122,7 @@ func (e *Endpoint) enqueue(o *progress.Op, s *transport.Send) {
 	together := len(s.To) > 1
 	for _, to := range s.To {
 		l := &e.links[to]
-		together = together && !isQueued(e.out.queue[first:], o, l)
+		together = together && !waitsLast(e.out.queue[first:], o, l)
 		e.out.queue = append(e.out.queue, outgoing{op: o, link: l, data: s.Data})
 		e.polls.add(l)
 		if l.err != nil {
@@ -135,11 +135,11 @@ func (e *Endpoint) enqueue(o *progress.Op, s *transport.Send) {
 	}
 }
 
-// isQueued reports whether a message of an operation to a peer is queued. No later one
-// overtakes it.
-func isQueued(queue []outgoing, o *progress.Op, l *link) bool {
-	for i := range queue {
-		if queue[i].link == l && queue[i].op == o {
+// waitsLast reports whether one of the last messages of the queue, those of an operation,
+// goes to a peer. The messages of an operation are adjacent.
+func waitsLast(queue []outgoing, o *progress.Op, l *link) bool {
+	for i := len(queue) - 1; i >= 0 && queue[i].op == o; i-- {
+		if queue[i].link == l {
 			return true
 		}
 	}
@@ -180,10 +180,10 @@ func (e *Endpoint) flush() {
 }
 
 // overtakes reports whether a message of the same operation to one of the same ranks
-// waits.
+// waits. Messages from one rank to another stay in order.
 func overtakes(group, kept []outgoing) bool {
 	for i := range group {
-		if len(kept) > 0 && isQueued(kept, group[i].op, group[i].link) {
+		if waitsLast(kept, group[i].op, group[i].link) {
 			return true
 		}
 	}

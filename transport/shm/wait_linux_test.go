@@ -69,6 +69,29 @@ func TestARankSleepsForEverythingItWaitsFor(t *testing.T) {
 	<-first
 }
 
+// A goroutine sleeps for a tagged message while another sends.
+func TestAStepThatIsCompleteAtOnceWakesNoOwner(t *testing.T) {
+	ends := job(t, 2)
+	e := ends[0]
+	e.wait.stallTimeout = time.Hour // else it wakes up to check for stalls
+	ctx, cancel := context.WithCancel(t.Context())
+	received := make(chan error)
+	go func() {
+		_, err := e.Recv(ctx, 1, transport.Match{Context: 1}, "bytes", nil)
+		received <- err
+	}()
+	until(e, func() bool { return e.engine.Asleep() })
+	before := e.state.futex.Load()
+	if err := send(e, sig, 1, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if after := e.state.futex.Load(); after != before {
+		t.Errorf("the owner was woken %d times", after-before)
+	}
+	cancel()
+	<-received
+}
+
 // Ranks 1 and 2 send without end, each when the other's last byte is taken. Rank 3
 // is gone.
 func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {

@@ -14,7 +14,7 @@ var _ progress.Transport = (*hooks)(nil)
 
 func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
 func (h *hooks) Interrupt()              { h.polls.poller.wake() }
-func (h *hooks) BeforeWait()             { (*Endpoint)(h).settle() }
+func (h *hooks) BeforeWait(*progress.Op) { (*Endpoint)(h).settle() }
 func (h *hooks) BeforeUnlock()           {}
 func (h *hooks) Unblock(peer int)        { (*Endpoint)(h).recheck(h.links[peer]) }
 

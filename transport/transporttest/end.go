@@ -18,6 +18,7 @@ var endClaims = []claim{
 	{"ARankMayCloseOnceItHasReceivedEverything", testReceivedBeforeClose},
 	{"CloseEndsTheExchangesInProgress", testCloseDuring},
 	{"UseAfterCloseIsErrClosed", testClosed},
+	{"AContextMayBeReleasedAfterClose", testReleaseAfterClose},
 }
 
 // recvFrom1 also receives from rank 2, which stays: this must not keep the endpoint
@@ -183,4 +184,20 @@ func testClosed(t *testing.T, start Start) {
 			t.Errorf("%s: got %v, want %v", name, err, transport.ErrClosed)
 		}
 	}
+}
+
+// The context holds a tagged message that was not received.
+func testReleaseAfterClose(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	tag := transport.Match{Context: sig.Context + 1, Tag: 1}
+	if err := j.ends[0].Send(j.ctx, 1, tag, "bytes", []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := j.ends[1].Probe(j.ctx, 0, tag, true); err != nil || !found {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	if err := j.ends[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	j.ends[1].Release(tag.Context)
 }

@@ -20,10 +20,10 @@ type Transport interface {
 	Progress(op *Op)
 	// Interrupt wakes the progress owner, which sleeps in the kernel.
 	Interrupt()
-	// BeforeWait is called before an operation begins to wait. It polls the links again
-	// for which something has changed, and interrupts an owner that sleeps for other
-	// things than the operation waits for.
-	BeforeWait()
+	// BeforeWait is called before an operation begins to wait, also if it is over
+	// already. It polls the links again for which something has changed, and interrupts
+	// an owner that sleeps for other things than the operation waits for.
+	BeforeWait(op *Op)
 	// BeforeUnlock wakes the peers that must know what was done under the lock.
 	BeforeUnlock()
 	// Unblock polls the next message of a peer again soon, because a receive from the
@@ -110,6 +110,9 @@ func (e *Engine) Unlock() {
 	e.transport.BeforeUnlock()
 	e.mu.Unlock()
 }
+
+// UnlockNow releases the lock for a transport that has done what BeforeUnlock does.
+func (e *Engine) UnlockNow() { e.mu.Unlock() }
 
 // Err returns why this endpoint's part in the job has ended, or nil.
 func (e *Engine) Err() error {

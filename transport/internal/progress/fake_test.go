@@ -70,7 +70,7 @@ func (f *fake) Interrupt() {
 	}
 }
 
-func (f *fake) BeforeWait()         { f.Engine.Interrupt() }
+func (f *fake) BeforeWait(*Op)      { f.Engine.Interrupt() }
 func (f *fake) BeforeUnlock()       {}
 func (f *fake) Unblock(peer int)    { f.rechecked = append(f.rechecked, peer) }
 func (f *fake) Terminate(why error) { f.terminated = append(f.terminated, why); f.queue.CancelAll() }

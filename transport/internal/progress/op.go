@@ -71,7 +71,7 @@ func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
 // Await returns when the operation is over.
 func (o *Op) Await() error {
 	e := o.engine
-	e.transport.BeforeWait()
+	e.transport.BeforeWait(o)
 	for !o.over {
 		if !e.owner.taken {
 			e.owner.taken, o.waiter.owner = true, true

@@ -46,18 +46,21 @@ func (p *TaggedPeer) Announce(data []byte, o *Op) *PendingSend {
 	return s
 }
 
-// CTS returns the message that the peer asks for, or nil if it was withdrawn. From
-// here on its transfer cannot be canceled alone.
+// CTS returns the message that the peer asks for, or nil if it is withdrawn. From here
+// on its transfer cannot be canceled alone.
 func (p *TaggedPeer) CTS(number uint32) *PendingSend {
 	i := slices.IndexFunc(p.pending, func(s *PendingSend) bool { return s.Number == number })
 	if i < 0 {
 		return nil
 	}
 	s := p.pending[i]
-	p.pending = slices.Delete(p.pending, i, i+1)
 	if s.op != nil {
+		if s.op.over {
+			return nil // its goroutine is about to withdraw it
+		}
 		s.op.subject.committed = true
 	}
+	p.pending = slices.Delete(p.pending, i, i+1)
 	return s
 }
 

@@ -176,6 +176,9 @@ func (e *Engine) received(t *match.Tagged) {
 
 // ReleaseTagged drops the eager tagged messages of a context.
 func (e *Engine) ReleaseTagged(context uint32) {
+	if e.end.closed {
+		return
+	}
 	for _, t := range e.tagged.Release(context) {
 		e.received(t)
 	}

@@ -201,6 +201,28 @@ func TestASendThatIsCancelledIsWithdrawn(t *testing.T) {
 	})
 }
 
+// The peer asks for the contents after the context has ended, and before the goroutine
+// of the Send has the lock: the memory goes back to the caller.
+func TestAMessageIsNotSentAfterTheContextOfItsSendHasEnded(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var p TaggedPeer
+		var w wire
+		ctx, cancel := context.WithCancel(t.Context())
+		c := f.send(ctx, &p, &w)
+		f.with(func() {
+			cancel()
+			f.CheckContext(f.Ops()[0])
+			if p.CTS(1) != nil {
+				t.Error("the message is sent when it is asked for")
+			}
+		})
+		c.check(t, "the send", context.Canceled)
+		if want := "[RTS 1 withdraw 1 no fragments 1]"; fmt.Sprint(w.frames) != want {
+			t.Errorf("written are %v, want %s", w.frames, want)
+		}
+	})
+}
+
 func TestNothingIsWithdrawnFromARankThatHasGone(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		var p TaggedPeer
