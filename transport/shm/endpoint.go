@@ -72,12 +72,6 @@ type pollSet struct {
 // everyLink reports whether the owner polls all links.
 func (p *pollSet) everyLink() bool { return p.all || p.anySource > 0 }
 
-// pendingWakeups are the peers that may sleep for what this rank has done.
-type pendingWakeups struct {
-	links []*link
-	fence atomic.Uint32 // a read-modify-write on it is a full fence
-}
-
 // A sendQueue holds the messages of steps that are not completely written, and what
 // they need.
 type sendQueue struct {

@@ -40,7 +40,8 @@ import (
 //     while it is written. The termination record is written before the status says
 //     that the rank has terminated, and never again. A call text is invalidated
 //     before it is written, and its hash published afterwards; a reader loads the hash
-//     before and after it reads the text.
+//     before and after it copies the text. Where loads may be reordered, the copy can be
+//     torn nevertheless: that spoils an error message, and nothing else.
 
 // publish makes the frame in a cell visible. Number is that of the frame.
 func (c *cell) publish(number uint32, k frameKind) {
