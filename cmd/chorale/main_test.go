@@ -5,8 +5,10 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) {
 
 // Each file in testdata shows one behavior of the command, as a user sees it.
 func TestCommand(t *testing.T) {
+	// A process that handles a signal hands the default on to its children: the commands
+	// do not ignore hang-ups, also if these tests run under nohup.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
