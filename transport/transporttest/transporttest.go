@@ -49,29 +49,30 @@ func contract() []claim {
 // says beside each of these names why its endpoints do not keep the claim.
 func Run(t *testing.T, start Start, except ...string) {
 	before := goleak.IgnoreCurrent()
-	all := contract()
-	for _, name := range except {
-		if !slices.ContainsFunc(all, func(c claim) bool { return c.name == name }) {
-			t.Errorf("no claim %s to skip", name)
-		}
-	}
-	for _, c := range all {
-		if !slices.Contains(except, c.name) {
-			t.Run(c.name, func(t *testing.T) { c.test(t, start) })
-		}
-	}
+	runClaims(t, start, contract(), except)
 	if !t.Failed() {
 		goleak.VerifyNone(t, before)
 	}
 }
 
+func runClaims(t *testing.T, start Start, claims []claim, except []string) {
+	for _, name := range except {
+		if !slices.ContainsFunc(claims, func(c claim) bool { return c.name == name }) {
+			t.Errorf("no claim %s to skip", name)
+		}
+	}
+	for _, c := range claims {
+		if !slices.Contains(except, c.name) {
+			t.Run(c.name, func(t *testing.T) { c.test(t, start) })
+		}
+	}
+}
+
 // RunPerformance tests that the endpoints that start makes allocate nothing in the
 // steady state of a collective and complete short messages early. The contract asks
-// for neither.
-func RunPerformance(t *testing.T, start Start) {
-	for _, c := range performanceClaims {
-		t.Run(c.name, func(t *testing.T) { c.test(t, start) })
-	}
+// for neither. RunPerformance skips the claims named in except, as [Run] does.
+func RunPerformance(t *testing.T, start Start, except ...string) {
+	runClaims(t, start, performanceClaims, except)
 }
 
 // A job is a set of endpoints under test.
