@@ -92,6 +92,23 @@ func (e *UnreceivedError) Error() string {
 		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
 }
 
+// An UndeliveredError says that a rank has left although messages that it had sent,
+// and whose sends were complete, could not be delivered.
+type UndeliveredError struct {
+	Rank, Peer int   // the sender, and the first receiver that has not taken its messages
+	Bytes      int   // undelivered, to all peers
+	Err        error // why the sender gave up
+}
+
+func (e *UndeliveredError) Error() string {
+	return fmt.Sprintf("rank %d leaves with %d bytes of messages undelivered, which rank %d has not taken: %v", e.Rank, e.Bytes, e.Peer, e.Err)
+}
+
+func (e *UndeliveredError) Unwrap() error { return e.Err }
+
+// ErrLinger: receivers have not taken a rank's messages for so long that it leaves.
+var ErrLinger = errors.New("it has waited for as long as it lingers")
+
 // Cause returns why ctx has ended: its error, joined with its cause where it was
 // given one. It returns nil if ctx has not ended.
 func Cause(ctx context.Context) error {

@@ -1,6 +1,9 @@
 package transport
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // An Exchanger does the steps of collective calls.
 type Exchanger interface {
@@ -40,10 +43,48 @@ type Endpoint interface {
 	// endpoint's part in the job has ended. No Exchange may be in progress.
 	CheckUnreceived() error
 
-	// Close leaves the job. Messages that were sent and completed still arrive.
-	// Closing twice is allowed.
+	// Held counts what the endpoint holds of messages. Each count has a bound, which
+	// [Held] names. Held may be called at any time, also after Close.
+	Held() Held
+
+	// Close leaves the job. Messages that were sent and completed still arrive: Close
+	// returns when each of them is where its receiver finds it without this endpoint.
+	// That is at once, unless a receiver has so many messages unreceived that it takes
+	// no more. Then Close waits until the receiver takes them or leaves, [Linger] at
+	// most. When that has passed, or the endpoint fails meanwhile, Close returns an
+	// [UndeliveredError], and the peers get [ErrAborted] with it as the reason.
+	// Closing twice is allowed; a second Close returns nil at once.
 	Close() error
 }
+
+// Linger is how long an endpoint's Close waits for receivers by default.
+const Linger = time.Hour
+
+// Held is what an endpoint holds of messages, in bytes. The cost of each message
+// counts beside its contents, [MessageCost] bytes.
+type Held struct {
+	// Unexpected is the messages of steps that no Exchange has received yet. From
+	// each peer they are UnexpectedMax bytes at most, and what was under way when
+	// that was reached. Then the peer sends no more in the contexts of these
+	// messages until they are received: its Exchange waits.
+	Unexpected int
+	// Tagged is the tagged messages that were not received. From each peer they are
+	// TaggedMax bytes at most. A message beyond that waits in its sender's memory,
+	// and its Send with it.
+	Tagged int
+	// Unsent is the copies of messages that were sent and completed, but are not yet
+	// where their receivers find them. To each peer they are UnsentMax bytes at most;
+	// a send beyond that waits.
+	Unsent int
+}
+
+// The bounds of [Held].
+const (
+	UnexpectedMax = 4 << 20
+	TaggedMax     = 1 << 20
+	UnsentMax     = 2 << 20
+	MessageCost   = 64
+)
 
 // A LossSink is told which ranks are lost, by a launcher that supervises them. An
 // endpoint whose ranks can be lost alone, because each is a process, implements it.

@@ -48,6 +48,12 @@ func New(local, remote transport.ProcessEndpoint, isLocal func(ctx context.Conte
 // Rank returns this endpoint's rank.
 func (e *Endpoint) Rank() int { return e.local.Rank() }
 
+// Held implements [transport.Endpoint].
+func (e *Endpoint) Held() transport.Held {
+	l, r := e.local.Held(), e.remote.Held()
+	return transport.Held{Unexpected: l.Unexpected + r.Unexpected, Tagged: l.Tagged + r.Tagged, Unsent: l.Unsent + r.Unsent}
+}
+
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.local.Size() }
 

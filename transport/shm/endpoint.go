@@ -128,6 +128,9 @@ func New(cfg Config) (*Endpoint, error) {
 // Rank returns this endpoint's rank.
 func (e *Endpoint) Rank() int { return e.cfg.Rank }
 
+// Held implements [transport.Endpoint].
+func (e *Endpoint) Held() transport.Held { return transport.Held{} }
+
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.cfg.Size }
 

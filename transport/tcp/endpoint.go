@@ -113,6 +113,9 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 // Rank returns this endpoint's rank.
 func (e *Endpoint) Rank() int { return e.cfg.Rank }
 
+// Held implements [transport.Endpoint].
+func (e *Endpoint) Held() transport.Held { return transport.Held{} }
+
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.cfg.Size }
 

@@ -102,6 +102,8 @@ func (e *naive) gone(rank int) error {
 	}
 }
 
+func (e *naive) Held() transport.Held { return transport.Held{} }
+
 func (e *naive) Release(context uint32) {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
