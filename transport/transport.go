@@ -47,6 +47,11 @@ type Endpoint interface {
 	// [Held] names. Held may be called at any time, also after Close.
 	Held() Held
 
+	// Stalls returns what waits at the endpoint for other ranks at the moment, and for
+	// which ones. It may be called at any time, also during an Exchange. Operations
+	// that have waited for less than a few milliseconds may be missing.
+	Stalls() []Stall
+
 	// Close leaves the job. Messages that were sent and completed still arrive: Close
 	// returns when each of them is where its receiver finds it without this endpoint.
 	// That is at once, unless a receiver has so many messages unreceived that it takes
@@ -55,6 +60,16 @@ type Endpoint interface {
 	// [UndeliveredError], and the peers get [ErrAborted] with it as the reason.
 	// Closing twice is allowed; a second Close returns nil at once.
 	Close() error
+}
+
+// A Stall is an operation that waits for other ranks: an Exchange, or a Send, Recv or
+// Probe of a tagged message.
+type Stall struct {
+	Signature Signature // of the step; a tagged message has a Context alone
+	Tag       int       // of the tagged message; Any for any; 0 where Signature names a call
+	// Peers are the ranks whose messages have not arrived, or which have not taken
+	// this rank's, in ascending order. Nil stands for any one of the other ranks.
+	Peers []int
 }
 
 // Linger is how long an endpoint's Close waits for receivers by default.

@@ -27,7 +27,6 @@ type commState struct {
 	watched  contextWatch
 	stall    stallCheck
 	links    []*link // all, of both directions; under Job.mu
-	_        [24]byte
 }
 
 // comm returns the endpoint's state in a context.

@@ -102,10 +102,13 @@ func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
 // progress polls, and sleeps as the backoff says, until the step is complete.
 func (s *commState) progress(ctx context.Context) error {
 	s.backoff.begin()
-	for {
+	for slept := false; ; {
 		progressed, err := s.poll()
 		switch {
 		case err != nil || s.complete():
+			if slept {
+				s.endStall()
+			}
 			return err
 		case progressed:
 			s.backoff.begin()
@@ -113,6 +116,7 @@ func (s *commState) progress(ctx context.Context) error {
 			if err := s.sleep(ctx); err != nil {
 				return err
 			}
+			slept = true
 			s.backoff.slept(&s.endpoint.job.spinning)
 		}
 	}

@@ -42,6 +42,14 @@ func newLink(from, to *commState) *link {
 	return &link{sender: senderSide{to: to}, receiver: receiverSide{from: from}}
 }
 
+// peer returns the rank at the other side than s.
+func (l *link) peer(s *commState) int {
+	if l.sender.to == s {
+		return l.receiver.from.endpoint.rank
+	}
+	return l.sender.to.endpoint.rank
+}
+
 // The senderSide of a link is used by the sender, except that anyone may read to.
 type senderSide struct {
 	to      *commState

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ type stallCheck struct {
 	// The stall record, under Job.mu.
 	recorded bool
 	call     match.Call
+	peers    []int // that the step in progress waits for; nil after it
 }
 
 // Requests for a stall check.
@@ -87,6 +89,7 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
 	s.stall.recorded, s.stall.call = true, match.Call{Signature: s.step.signature}
+	s.stall.peers = s.peersDue()
 	mine := &s.stall.call
 	for _, l := range s.links {
 		peer := l.sender.to
@@ -111,6 +114,41 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 		}
 	}
 	return nil, transport.Signature{}
+}
+
+// peersDue returns the ranks that the step waits for.
+func (s *commState) peersDue() (peers []int) {
+	for _, l := range s.links {
+		if s.dependsOn(l) {
+			peers = append(peers, l.peer(s))
+		}
+	}
+	slices.Sort(peers)
+	return slices.Compact(peers)
+}
+
+// endStall notes that the step does not wait any more.
+func (s *commState) endStall() {
+	if s.stall.peers != nil {
+		s.endpoint.job.mu.Lock()
+		s.stall.peers = nil
+		s.endpoint.job.mu.Unlock()
+	}
+}
+
+// Stalls implements [transport.Endpoint].
+func (e *Endpoint) Stalls() (stalls []transport.Stall) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if e.notice != nil {
+		return nil
+	}
+	for _, s := range e.comms {
+		if s.stall.peers != nil {
+			stalls = append(stalls, transport.Stall{Signature: s.stall.call.Signature, Peers: slices.Clone(s.stall.peers)})
+		}
+	}
+	return stalls
 }
 
 // dependsOn reports whether the step cannot complete before the rank on the other

@@ -3,6 +3,7 @@ package mixed
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,21 @@ func (e *Endpoint) Rank() int { return e.local.Rank() }
 func (e *Endpoint) Held() transport.Held {
 	l, r := e.local.Held(), e.remote.Held()
 	return transport.Held{Unexpected: l.Unexpected + r.Unexpected, Tagged: l.Tagged + r.Tagged, Unsent: l.Unsent + r.Unsent}
+}
+
+// Stalls implements [transport.Endpoint].
+func (e *Endpoint) Stalls() []transport.Stall {
+	stalls := e.local.Stalls()
+	for _, remote := range e.remote.Stalls() {
+		i := slices.IndexFunc(stalls, func(s transport.Stall) bool { return s.Signature == remote.Signature })
+		if i < 0 || remote.Signature.Call == "" {
+			stalls = append(stalls, remote)
+			continue
+		}
+		stalls[i].Peers = append(stalls[i].Peers, remote.Peers...)
+		slices.Sort(stalls[i].Peers)
+	}
+	return stalls
 }
 
 // Size returns the number of ranks of the job.

@@ -95,3 +95,8 @@ func (l *link) checkAlive() {
 
 // processEnded reports whether the peer's process has ended, as far as can be known.
 func (l *link) processEnded() bool { return l.e.seg.own != nil && !rankLocked(l.e.seg.own, l.peer) }
+
+// Stalls implements [transport.Endpoint].
+func (e *Endpoint) Stalls() []transport.Stall {
+	return e.engine.Stalls(func(o *progress.Op, peer int) bool { return peer != e.cfg.Rank && e.links[peer].blocks(o) })
+}

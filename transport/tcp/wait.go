@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -220,4 +221,12 @@ func (e *Endpoint) settle() {
 			l.recheckNow()
 		}
 	}
+}
+
+// Stalls implements [transport.Endpoint].
+func (e *Endpoint) Stalls() []transport.Stall {
+	return e.engine.Stalls(func(o *progress.Op, peer int) bool {
+		l := e.links[peer]
+		return l != nil && slices.ContainsFunc(l.out.queue, func(m outgoing) bool { return m.op == o })
+	})
 }

@@ -39,6 +39,7 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 	mine := step.Signature
 	e.last, e.calls[mine.Context] = mine, mine
 	defer delete(e.calls, mine.Context)
+	defer delete(e.stalls, mine.Context)
 	defer func() {
 		if v := recover(); v != nil {
 			e.fail(errors.New("a Combine panicked"))
@@ -65,6 +66,7 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 		if err := e.unsatisfiable(mine, unreceived, pending); err != nil {
 			return err
 		}
+		e.stalls[mine.Context] = transport.Stall{Signature: mine, Peers: waitedFor(unreceived, pending)}
 		e.job.changed.Wait()
 	}
 }
@@ -149,14 +151,7 @@ func (e *naive) unsatisfiable(mine transport.Signature, sent []*naiveMessage, pe
 			}
 		}
 	}
-	var peers []int
-	for _, m := range sent {
-		peers = append(peers, m.to)
-	}
-	for _, r := range pending {
-		peers = append(peers, r.From)
-	}
-	for _, peer := range peers {
+	for _, peer := range waitedFor(sent, pending) {
 		if theirs, busy := e.job.ends[peer].calls[mine.Context]; busy && !mayFollow(mine, theirs) {
 			return e.mismatch(peer, mine, theirs)
 		}
@@ -165,6 +160,18 @@ func (e *naive) unsatisfiable(mine transport.Signature, sent []*naiveMessage, pe
 		}
 	}
 	return nil
+}
+
+// waitedFor returns the ranks that a step waits for.
+func waitedFor(sent []*naiveMessage, pending []transport.Recv) (peers []int) {
+	for _, m := range sent {
+		peers = append(peers, m.to)
+	}
+	for _, r := range pending {
+		peers = append(peers, r.From)
+	}
+	slices.Sort(peers)
+	return slices.Compact(peers)
 }
 
 // mayFollow reports whether a rank in call b can still come to call a: a is the

@@ -3,6 +3,8 @@ package transporttest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/chorale-go/chorale/transport"
@@ -24,6 +26,7 @@ type naive struct {
 	rank   int
 	ended  error                          // why its part in the job has ended
 	calls  map[uint32]transport.Signature // the Exchanges in progress, by context
+	stalls map[uint32]transport.Stall     // those of them that wait
 	last   transport.Signature            // of the last Exchange
 	lost   map[int]string                 // the reasons, by rank
 	tagged []*naiveTagged                 // messages to this rank, in the order sent
@@ -35,7 +38,7 @@ func newNaiveJob(n int) []*naive {
 	j := &naiveJob{steps: map[naiveLink][]*naiveMessage{}}
 	j.changed.L = &j.mu
 	for rank := range n {
-		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, lost: map[int]string{}})
+		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[uint32]transport.Stall{}, lost: map[int]string{}})
 	}
 	return j.ends
 }
@@ -103,6 +106,12 @@ func (e *naive) gone(rank int) error {
 }
 
 func (e *naive) Held() transport.Held { return transport.Held{} }
+
+func (e *naive) Stalls() []transport.Stall {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	return slices.Collect(maps.Values(e.stalls))
+}
 
 func (e *naive) Release(context uint32) {
 	e.job.mu.Lock()

@@ -45,9 +45,9 @@ type waiter struct {
 
 // A subject is what an operation that is no step is about.
 type subject struct {
-	peer      int // the peer whose end concerns it; transport.Any: every one; noPeer: none
-	pattern   match.Pattern
-	committed bool // a transfer has begun: the operation cannot be canceled alone
+	peer      int           // the peer whose end concerns it; transport.Any: every one; noPeer: none
+	pattern   match.Pattern // of a transfer, its Match alone
+	committed bool          // a transfer has begun: the operation cannot be canceled alone
 }
 
 const noPeer = -2

@@ -102,6 +102,7 @@ type Wire interface {
 func (e *Engine) SendRendezvous(ctx context.Context, peer int, p *TaggedPeer, w Wire, m transport.Match, typeName string, data []byte) error {
 	o := e.begin(ctx, transferOp, peer)
 	defer e.Leave(o)
+	o.subject.pattern.Match = m
 	s := p.Announce(data, o)
 	e.transport.AddWaiters(peer, 1)
 	defer e.transport.AddWaiters(peer, -1)

@@ -156,6 +156,7 @@ func (e *Engine) requestContents(ctx context.Context, t *match.Tagged, into []by
 	o := e.begin(ctx, transferOp, t.From)
 	defer e.Leave(o)
 	o.subject.committed = true
+	o.subject.pattern.Match = transport.Match{Context: t.Context, Tag: t.Tag}
 	t.Done = o.Finish
 	e.transport.AddWaiters(t.From, 1)
 	defer e.transport.AddWaiters(t.From, -1)

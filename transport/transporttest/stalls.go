@@ -1,0 +1,91 @@
+package transporttest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// stallClaims: an endpoint says what waits there, and for whom.
+var stallClaims = []claim{
+	{"AStallNamesTheRanksThatTheStepWaitsFor", testStallNamesPeers},
+	{"ARankThatDoesNotWaitHasNoStall", testNoStall},
+	{"AStallNamesTheReceiverThatDoesNotCome", testStallOfSender},
+}
+
+// awaitStalls waits until an endpoint has exactly the stalls wanted.
+func (j *job) awaitStalls(e transport.Endpoint, want ...transport.Stall) {
+	j.Helper()
+	for {
+		got := e.Stalls()
+		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
+			return
+		}
+		select {
+		case <-j.ctx.Done():
+			j.Errorf("rank %d: stalls %+v, want %+v", e.Rank(), got, want)
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func testStallNamesPeers(t *testing.T, start Start) {
+	j := open(t, start, 4)
+	seen := make(chan bool)
+	send := func(ctx context.Context, e transport.Endpoint) error {
+		return e.Exchange(ctx, transport.Step{Signature: callA, Sends: []transport.Send{{To: []int{0}, Data: []byte("abcd")}}})
+	}
+	late := func(ctx context.Context, e transport.Endpoint) error {
+		<-seen
+		return send(ctx, e)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(seen)
+		j.awaitStalls(j.ends[0], transport.Stall{Signature: callA, Peers: []int{1, 3}})
+	}()
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		step := transport.Step{Signature: callA}
+		for from := 1; from < 4; from++ {
+			step.Recvs = append(step.Recvs, transport.Recv{From: from, Into: make([]byte, 4)})
+		}
+		return e.Exchange(ctx, step)
+	}, late, send, late)
+	<-done
+	j.awaitStalls(j.ends[0])
+}
+
+func testNoStall(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	j.each(func(ctx context.Context, e transport.Endpoint) error {
+		peer := 1 - e.Rank()
+		return e.Exchange(ctx, transport.Step{Signature: callA,
+			Sends: []transport.Send{{To: []int{peer}, Data: make([]byte, 8)}},
+			Recvs: []transport.Recv{{From: peer, Into: make([]byte, 8)}}})
+	})
+	for _, e := range j.ends {
+		j.awaitStalls(e)
+	}
+}
+
+// A message of 16 MiB fits into no transport's buffers.
+func testStallOfSender(t *testing.T, start Start) {
+	const size = 16 << 20
+	j := open(t, start, 2)
+	seen := make(chan bool)
+	go func() {
+		defer close(seen)
+		j.awaitStalls(j.ends[0], transport.Stall{Signature: callA, Peers: []int{1}})
+	}()
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		return e.Exchange(ctx, transport.Step{Signature: callA, Sends: []transport.Send{{To: []int{1}, Data: make([]byte, size)}}})
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		<-seen
+		return e.Exchange(ctx, transport.Step{Signature: callA, Recvs: []transport.Recv{{From: 0, Into: make([]byte, size)}}})
+	})
+}
