@@ -125,6 +125,13 @@ type Signature struct {
 	Call     string // what was called, for comparing and for people: "allreduce sum float64 count=10 algorithm=ring"
 }
 
+// ContextBits is how many bits of a context tell apart the contexts of one
+// communicator. The others are the communicator's number.
+const ContextBits = 12
+
+// Communicator returns the number of the communicator that a context belongs to.
+func Communicator(context uint32) uint32 { return context >> ContextBits }
+
 // A Step is what an endpoint does at once. The endpoint keeps none of its
 // slices after Exchange has returned, and writes to nothing but Recv.Into.
 type Step struct {

@@ -1,0 +1,179 @@
+package launch
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A deadlock is ranks that wait for each other: each for the next one, and the last
+// one for the first. The calls of one communicator cannot bring it about, because
+// messages of different calls are a mismatch; those of two communicators, in
+// different orders, can.
+type deadlock []wait
+
+// A wait is a rank's wait for another one.
+type wait struct {
+	rank, peer int
+	stall      transport.Stall
+}
+
+// findDeadlock returns a deadlock, or nil if there is none. Stalls are those of each
+// rank that have lasted; a rank without any may make progress.
+//
+// A rank is in a deadlock if everything that waits there waits for a rank in a
+// deadlock which is not in the same call: all of them may be in one call, and wait
+// for messages that are on their way. FindDeadlock takes time proportional to the
+// number of peers in stalls times the number of ranks with stalls, at most.
+func findDeadlock(stalls [][]transport.Stall) deadlock {
+	blocked := make([]bool, len(stalls))
+	for rank := range stalls {
+		blocked[rank] = len(stalls[rank]) > 0
+	}
+	peer := func(rank int, s *transport.Stall) int {
+		i := slices.IndexFunc(s.Peers, func(peer int) bool {
+			return peer != rank && peer < len(blocked) && blocked[peer] && !inCall(stalls[peer], s)
+		})
+		if i < 0 {
+			return -1
+		}
+		return s.Peers[i]
+	}
+	for changed := true; changed; {
+		changed = false
+		for rank := range stalls {
+			for i := range stalls[rank] {
+				if blocked[rank] && peer(rank, &stalls[rank][i]) < 0 {
+					blocked[rank], changed = false, true
+				}
+			}
+		}
+	}
+	rank := slices.Index(blocked, true)
+	if rank < 0 {
+		return nil
+	}
+	// Every rank that is blocked waits for another one, so that the way from one to the
+	// next comes back to a rank that it has passed.
+	var way deadlock
+	for {
+		if i := slices.IndexFunc(way, func(w wait) bool { return w.rank == rank }); i >= 0 {
+			return way[i:]
+		}
+		s := &stalls[rank][0]
+		next := peer(rank, s)
+		way = append(way, wait{rank, next, *s})
+		rank = next
+	}
+}
+
+// inCall reports whether one of the stalls is in the call of s.
+func inCall(stalls []transport.Stall, s *transport.Stall) bool {
+	return s.Signature.Call != "" && slices.ContainsFunc(stalls, func(t transport.Stall) bool { return t.Signature == s.Signature })
+}
+
+// longestDeadlock is the number of waits that String names.
+const longestDeadlock = 8
+
+func (d deadlock) String() string {
+	var waits []string
+	for _, w := range d[:min(len(d), longestDeadlock)] {
+		waits = append(waits, fmt.Sprintf("rank %d waits for rank %d %s", w.rank, w.peer, describe(&w.stall)))
+	}
+	if more := len(d) - longestDeadlock; more > 0 {
+		waits = append(waits, fmt.Sprintf("and so on, for %d more", more))
+	}
+	return strings.Join(waits, "; ")
+}
+
+func describe(s *transport.Stall) string {
+	sig := &s.Signature
+	switch {
+	case sig.Call != "":
+		return fmt.Sprintf("in call %d of communicator %d, %q", sig.Sequence, transport.Communicator(sig.Context), sig.Call)
+	case s.Tag == transport.Any:
+		return "to send or receive a message of any tag"
+	}
+	return fmt.Sprintf("to send or receive a message of tag %d", s.Tag)
+}
+
+// A deadlockFinder is told again and again what the ranks wait for, and says when
+// ranks have come to wait for each other. Its methods may be called concurrently.
+type deadlockFinder struct {
+	mu     sync.Mutex
+	stalls [][]transport.Stall // of each rank, if it has reported them twice
+	last   [][]transport.Stall // as each rank has last reported them
+	said   string              // the last deadlock found
+}
+
+func newDeadlockFinder(size int) *deadlockFinder {
+	return &deadlockFinder{stalls: make([][]transport.Stall, size), last: make([][]transport.Stall, size)}
+}
+
+// record takes the report of a rank, and returns a deadlock that it did not return
+// before, or nil.
+func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stalls[rank] = nil
+	if reflect.DeepEqual(stalls, f.last[rank]) {
+		f.stalls[rank] = stalls
+	}
+	f.last[rank] = stalls
+	d := findDeadlock(f.stalls)
+	if d == nil || d.String() == f.said {
+		return nil
+	}
+	f.said = d.String()
+	return d
+}
+
+// watchStalls calls report with what has been waiting at an endpoint for at least a
+// third of patience, three times in that time, until done is closed. While nothing
+// waits for so long, it reports that once. Reports have at most maxStalls stalls of
+// maxStallPeers peers: where there are more, the rank counts as one that makes
+// progress.
+func watchStalls(done <-chan struct{}, patience time.Duration, endpoint transport.Endpoint, report func([]transport.Stall)) {
+	tick := time.NewTicker(patience / 3)
+	defer tick.Stop()
+	var before []transport.Stall
+	for reported := false; ; {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		now := endpoint.Stalls()
+		lasting := len(now) > 0 && len(now) <= maxStalls && reflect.DeepEqual(now, before)
+		before = now
+		switch {
+		case lasting:
+			report(shortened(now))
+		case reported:
+			report(nil)
+		}
+		reported = lasting
+	}
+}
+
+const (
+	maxStalls     = 8   // stalls of a report
+	maxStallPeers = 32  // peers of a stall: each is one for which the operation waits
+	maxStallCall  = 200 // bytes of the text of a call
+)
+
+// shortened returns stalls within the bounds of a report.
+func shortened(stalls []transport.Stall) []transport.Stall {
+	short := slices.Clone(stalls)
+	for i := range short {
+		s := &short[i]
+		s.Peers = s.Peers[:min(len(s.Peers), maxStallPeers)]
+		s.Signature.Call = s.Signature.Call[:min(len(s.Signature.Call), maxStallCall)]
+	}
+	return short
+}
