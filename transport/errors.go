@@ -18,12 +18,20 @@ var (
 	ErrLost = errors.New("the rank is lost")
 	// ErrAborted: the peer gave up and sent the reason.
 	ErrAborted = errors.New("the rank gave up")
+	// ErrAllLeft: no rank is left from which a tagged message could come. It wraps
+	// ErrLeft.
+	ErrAllLeft = fmt.Errorf("%w: so have all others", ErrLeft)
+	// ErrPanicked: a Combine of this rank panicked, or ended its goroutine.
+	ErrPanicked = errors.New("a Combine panicked")
+	// ErrTwoSteps: this rank began a step while another of the same context was in
+	// progress.
+	ErrTwoSteps = errors.New("two steps of one context at a time")
 )
 
 // A PeerError names the rank because of which an operation failed.
 type PeerError struct {
 	Peer   int
-	Err    error  // ErrLeft, ErrLost or ErrAborted
+	Err    error  // ErrLeft, ErrAllLeft, ErrLost or ErrAborted
 	Reason string // further detail; may be empty
 }
 

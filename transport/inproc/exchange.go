@@ -2,15 +2,9 @@ package inproc
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/chorale-go/chorale/transport"
-)
-
-var (
-	errPanicked = errors.New("a Combine panicked")
-	errTwoSteps = errors.New("two steps of one context at a time")
 )
 
 // A stepState is the state of the step in progress, or of the last one.
@@ -40,7 +34,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 // exchange does one step.
 func (s *commState) exchange(ctx context.Context, step transport.Step) (err error) {
 	if s.step.inProgress.Swap(true) {
-		return s.endpoint.fail(errTwoSteps)
+		return s.endpoint.fail(transport.ErrTwoSteps)
 	}
 	defer func() {
 		if err != nil {
@@ -63,7 +57,7 @@ func (s *commState) exchange(ctx context.Context, step transport.Step) (err erro
 	if err != nil {
 		return err
 	}
-	err = errPanicked // unless progress returns
+	err = transport.ErrPanicked // unless progress returns
 	err = s.progress(ctx)
 	return err
 }

@@ -244,8 +244,8 @@ func TestACombineThatPanicsEndsItsRankAlone(t *testing.T) {
 		if errs[1] != nil && !errors.Is(errs[1], transport.ErrAborted) {
 			t.Errorf("%d bytes: rank 1: %v", size, errs[1])
 		}
-		if err := swap(t.Context(), j.Endpoint(0), s, 1, 8); err != errPanicked {
-			t.Errorf("%d bytes: afterwards: got %v, want %v", size, err, errPanicked)
+		if err := swap(t.Context(), j.Endpoint(0), s, 1, 8); err != transport.ErrPanicked {
+			t.Errorf("%d bytes: afterwards: got %v, want %v", size, err, transport.ErrPanicked)
 		}
 	}
 }
@@ -258,8 +258,8 @@ func TestTwoStepsOfOneContextAtATimeAreAnError(t *testing.T) {
 		go func() { errs <- swap(t.Context(), j.Endpoint(0), s, 1, 8) }()
 	}
 	for range cap(errs) {
-		if err := <-errs; err != errTwoSteps {
-			t.Errorf("got %v, want %v", err, errTwoSteps)
+		if err := <-errs; err != transport.ErrTwoSteps {
+			t.Errorf("got %v, want %v", err, transport.ErrTwoSteps)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (e *Endpoint) peerError(peer int) error {
 		return nil
 	}
 	if n := len(j.endpoints); n > 1 && j.ended == n-1 {
-		return &transport.PeerError{Peer: (e.rank + 1) % n, Err: transport.ErrLeft, Reason: "so have all others"}
+		return &transport.PeerError{Peer: (e.rank + 1) % n, Err: transport.ErrAllLeft}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package shm
 import (
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
-	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 const (
@@ -160,7 +159,7 @@ func (e *Endpoint) landFast(r *transport.Recv, p []byte) {
 	returned := false
 	defer func() {
 		if !returned {
-			e.engine.Fail(progress.ErrPanicked)
+			e.engine.Fail(transport.ErrPanicked)
 		}
 	}()
 	r.Combine(r.Into, r.Held, p)

@@ -189,8 +189,8 @@ func testTwoSteps(t *testing.T, start Start) {
 		go func() { errs <- swap(j.ctx, j.ends[0], sig, 1) }()
 	}
 	for range cap(errs) {
-		if err := <-errs; err == nil || err.Error() != "two steps of one context at a time" {
-			t.Errorf("got %v", err)
+		if err := <-errs; !errors.Is(err, transport.ErrTwoSteps) {
+			t.Errorf("got %v, want %v", err, transport.ErrTwoSteps)
 		}
 	}
 }
@@ -210,8 +210,8 @@ func testPanic(t *testing.T, start Start) {
 			{From: 0, Into: into, Held: into, Elem: 1, Combine: func(_, _, _ []byte) { panic("no such sum") }},
 		}})
 	})
-	if err := swap(j.ctx, j.ends[1], sig, 0); err == nil || err.Error() != "a Combine panicked" {
-		t.Errorf("got %v", err)
+	if err := swap(j.ctx, j.ends[1], sig, 0); !errors.Is(err, transport.ErrPanicked) {
+		t.Errorf("got %v, want %v", err, transport.ErrPanicked)
 	}
-	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, "panicked")
+	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, transport.ErrPanicked.Error())
 }

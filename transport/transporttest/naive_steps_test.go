@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -42,7 +41,7 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 	defer delete(e.stalls, mine.Context)
 	defer func() {
 		if v := recover(); v != nil {
-			e.fail(errors.New("a Combine panicked"))
+			e.fail(transport.ErrPanicked)
 			panic(v)
 		}
 	}()
@@ -77,7 +76,7 @@ func (e *naive) check(ctx context.Context, step transport.Step) error {
 		return e.ended
 	}
 	if _, busy := e.calls[step.Signature.Context]; busy {
-		return errors.New("two steps of one context at a time")
+		return transport.ErrTwoSteps
 	}
 	var peers []int
 	for _, s := range step.Sends {

@@ -148,7 +148,7 @@ func (e *naive) noSender(from int) error {
 	}
 	if left > 0 && left == e.Size()-1 {
 		next := (e.rank + 1) % e.Size()
-		return &transport.PeerError{Peer: next, Err: transport.ErrLeft, Reason: "so have all others"}
+		return &transport.PeerError{Peer: next, Err: transport.ErrAllLeft}
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func testAllHaveLeft(t *testing.T, start Start) {
 	}, func(context.Context, transport.Endpoint) error {
 		return errors.Join(j.ends[0].Close(), j.ends[3].Close(), j.ends[1].Close())
 	})
-	checkReason(t, errs[2], 3, transport.ErrLeft, "so have all others")
+	checkPeer(t, errs[2], 3, transport.ErrAllLeft)
 	if errs[3] != nil {
 		t.Error(errs[3])
 	}

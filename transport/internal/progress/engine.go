@@ -2,7 +2,6 @@ package progress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -83,11 +82,6 @@ type ownership struct {
 	asleep bool // the owner sleeps in the kernel, without the lock
 }
 
-// ErrPanicked is the error of an endpoint whose step has panicked in a Combine.
-var ErrPanicked = errors.New("a Combine panicked")
-
-var errTwoSteps = errors.New("two steps of one context at a time")
-
 // Init makes the engine ready for the transport that contains it.
 func (e *Engine) Init(t Transport, rank, size int) {
 	e.transport, e.Rank, e.Size = t, rank, size
@@ -153,7 +147,7 @@ func (e *Engine) validate(ctx context.Context, step *transport.Step) error {
 		return transport.Cause(ctx)
 	}
 	if len(e.ops) > 0 && e.StepIn(step.Signature.Context) != nil {
-		return errTwoSteps
+		return transport.ErrTwoSteps
 	}
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {

@@ -67,5 +67,5 @@ func (e *Engine) AllGone(goneErr func(peer int) error) error {
 	if stays {
 		return nil
 	}
-	return &transport.PeerError{Peer: (e.Rank + 1) % e.Size, Err: transport.ErrLeft, Reason: "so have all others"}
+	return &transport.PeerError{Peer: (e.Rank + 1) % e.Size, Err: transport.ErrAllLeft}
 }

@@ -138,7 +138,7 @@ func (o *Op) wakeUp() {
 // over then has panicked.
 func (e *Engine) Leave(o *Op) {
 	if !o.over {
-		e.Fail(ErrPanicked)
+		e.Fail(transport.ErrPanicked)
 	}
 	if o.waiter.owner {
 		e.owner.taken = false

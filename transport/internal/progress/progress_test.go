@@ -184,8 +184,8 @@ func TestACombineThatPanicsFailsTheEndpoint(t *testing.T) {
 		if _, err := c.ended(); err == nil || err.Error() != "panicked: in a Combine" {
 			t.Errorf("the step returns %v", err)
 		}
-		beside.check(t, "the step beside it", ErrPanicked)
-		if err := f.failed(); err != ErrPanicked || len(f.terminated) != 1 {
+		beside.check(t, "the step beside it", transport.ErrPanicked)
+		if err := f.failed(); err != transport.ErrPanicked || len(f.terminated) != 1 {
 			t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
 		}
 	})
@@ -203,7 +203,7 @@ func TestAStepIsCheckedBeforeItBegins(t *testing.T) {
 		"no such receiver":             {nil, transport.Step{Sends: []transport.Send{{To: []int{1, 3}}}}, "no rank 3: the job has ranks 0 to 2"},
 		"no such sender":               {nil, transport.Step{Recvs: []transport.Recv{{From: -1}}}, "no rank -1: the job has ranks 0 to 2"},
 		"itself":                       {nil, transport.Step{Sends: []transport.Send{{To: []int{0}}}}, "rank 0 cannot exchange messages with itself"},
-		"a second step of one context": {nil, step(1), errTwoSteps.Error()},
+		"a second step of one context": {nil, step(1), transport.ErrTwoSteps.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fake) {
