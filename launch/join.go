@@ -180,6 +180,11 @@ func (a *attached) Recv(ctx context.Context, from int, match transport.Match, ki
 	return info, a.report(err)
 }
 
+func (a *attached) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, bool, error) {
+	info, found, err := a.ProcessEndpoint.TryRecv(ctx, from, match, kind, into)
+	return info, found, a.report(err)
+}
+
 func (a *attached) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	info, found, err := a.ProcessEndpoint.Probe(ctx, from, match, wait)
 	return info, found, a.report(err)

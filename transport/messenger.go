@@ -43,6 +43,11 @@ type Messenger interface {
 	// [SizeError] or [TypeError].
 	Recv(ctx context.Context, from int, m Match, typeName string, into []byte) (MessageInfo, error)
 
+	// TryRecv is Recv without waiting for a message: found reports whether there is
+	// one now. Then TryRecv returns what Recv would; it may wait for the contents of
+	// a long message.
+	TryRecv(ctx context.Context, from int, m Match, typeName string, into []byte) (info MessageInfo, found bool, err error)
+
 	// Probe finds the message that Recv would receive, and leaves it queued. If
 	// wait is set, Probe waits for one; otherwise found reports whether there is
 	// one now.

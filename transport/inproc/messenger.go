@@ -45,11 +45,23 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	message, err := e.find(ctx, from, true, func() (*match.Tagged, error) {
-		return e.tagged.dequeue(&match.Pattern{From: from, Match: m}, kind, len(into))
+	info, _, err := e.recv(ctx, &match.Pattern{From: from, Match: m}, true, kind, into)
+	return info, err
+}
+
+// TryRecv implements [transport.Messenger].
+func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
+	return e.recv(ctx, &match.Pattern{From: from, Match: m}, false, kind, into)
+}
+
+// recv receives the first message that matches. If wait is set it waits for one;
+// otherwise found reports whether there was one.
+func (e *Endpoint) recv(ctx context.Context, p *match.Pattern, wait bool, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
+	message, err := e.find(ctx, p.From, wait, func() (*match.Tagged, error) {
+		return e.tagged.dequeue(p, kind, len(into))
 	})
 	if message == nil {
-		return transport.MessageInfo{}, err
+		return transport.MessageInfo{}, false, err
 	}
 	if err == nil {
 		copy(into, message.Data)
@@ -57,7 +69,7 @@ func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind s
 			message.Done(nil)
 		}
 	}
-	return message.MessageInfo, err
+	return message.MessageInfo, true, err
 }
 
 // Probe implements [transport.Messenger].

@@ -52,6 +52,26 @@ func (e *Endpoint) Recv(ctx context.Context, from int, match transport.Match, ki
 	return end.Recv(ctx, from, match, kind, into)
 }
 
+// TryRecv implements [transport.Messenger].
+func (e *Endpoint) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
+	if from != transport.Any {
+		end, err := e.endpointFor(ctx, from)
+		if err != nil {
+			return transport.MessageInfo{}, false, err
+		}
+		return end.TryRecv(ctx, from, match, kind, into)
+	}
+	if err := e.ended(); err != nil {
+		return transport.MessageInfo{}, false, err
+	}
+	for _, end := range []transport.ProcessEndpoint{e.local, e.remote} {
+		if info, found, err = end.TryRecv(ctx, from, match, kind, into); found || err != nil {
+			return info, found, err
+		}
+	}
+	return transport.MessageInfo{}, false, nil
+}
+
 // Probe implements [transport.Messenger].
 func (e *Endpoint) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	if from != transport.Any {

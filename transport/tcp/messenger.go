@@ -53,6 +53,11 @@ func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeNa
 	return e.engine.Recv(ctx, from, m, typeName, into)
 }
 
+// TryRecv implements [transport.Messenger], as Recv does.
+func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
+	return e.engine.TryRecv(ctx, from, m, typeName, into)
+}
+
 // Probe implements [transport.Messenger].
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	return e.engine.Probe(ctx, from, m, wait)

@@ -76,21 +76,30 @@ func (e *naive) cannotSend(ctx context.Context, to int) error {
 }
 
 func (e *naive) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	info, _, err := e.recv(ctx, from, match, true, kind, into)
+	return info, err
+}
+
+func (e *naive) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, bool, error) {
+	return e.recv(ctx, from, match, false, kind, into)
+}
+
+func (e *naive) recv(ctx context.Context, from int, match transport.Match, wait bool, kind string, into []byte) (transport.MessageInfo, bool, error) {
 	defer e.lock(ctx)()
-	m, err := e.find(ctx, from, match, true)
+	m, err := e.find(ctx, from, match, wait)
 	switch {
-	case err != nil:
-		return transport.MessageInfo{}, err
+	case m == nil:
+		return transport.MessageInfo{}, false, err
 	case m.Type != kind:
-		return m.MessageInfo, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
+		return m.MessageInfo, true, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
 	case m.Size > len(into):
-		return m.MessageInfo, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
+		return m.MessageInfo, true, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
 	}
 	copy(into, m.data)
 	m.received = true
 	e.dequeue(m)
 	e.job.changed.Broadcast()
-	return m.MessageInfo, nil
+	return m.MessageInfo, true, nil
 }
 
 func (e *naive) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {

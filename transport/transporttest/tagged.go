@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // taggedClaims: which tagged message a receive finds.
@@ -19,6 +20,7 @@ var taggedClaims = []claim{
 	{"ARankSendsATaggedMessageToItself", testTaggedSelf},
 	{"ATaggedMessageThatDoesNotFitStaysQueued", testTaggedMisfit},
 	{"ProbeLeavesTheMessageQueued", testProbe},
+	{"TryRecvReceivesWhatHasArrived", testTryRecv},
 	{"ACanceledRecvLeavesTheEndpointUsable", testCanceledRecv},
 	{"TaggedMessagesAndStepsAreIndependent", testTaggedBesideSteps},
 	{"AnUnexpectedMessageOfAStepHoldsUpNoTaggedMessage", testTaggedOvertakes},
@@ -173,6 +175,47 @@ func testProbe(t *testing.T, start Start) {
 		}
 		return recvTagged(ctx, e, 0, match, tagged(1, 1<<20))
 	})
+}
+
+func testTryRecv(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	for _, size := range []int{0, 100, 1 << 20} {
+		for _, from := range []int{0, transport.Any} {
+			into := make([]byte, size)
+			try := func(typeName string, into []byte) (transport.MessageInfo, bool, error) {
+				return j.ends[1].TryRecv(j.ctx, from, match, typeName, into)
+			}
+			if info, found, err := try("bytes", into); found || err != nil {
+				t.Fatalf("before the send: %+v, %v, %v", info, found, err)
+			}
+			sent := cluster.Begin(j.ctx, func(ctx context.Context) error {
+				return sendTagged(ctx, j.ends[0], 1, match, tagged(1, size))
+			})
+			if _, _, err := j.ends[1].Probe(j.ctx, from, match, true); err != nil {
+				t.Fatal(err)
+			}
+			want := transport.MessageInfo{From: 0, Tag: match.Tag, Size: size, Type: "bytes"}
+			var wrongType *transport.TypeError
+			if info, found, err := try("words", into); info != want || !found || !errors.As(err, &wrongType) {
+				t.Errorf("bytes for words: %+v, %v, %v", info, found, err)
+			}
+			if size > 0 {
+				var wrongSize *transport.SizeError
+				if info, found, err := try("bytes", into[1:]); info != want || !found || !errors.As(err, &wrongSize) {
+					t.Errorf("%d bytes into one fewer: %+v, %v, %v", size, info, found, err)
+				}
+			}
+			if info, found, err := try("bytes", into); info != want || !found || err != nil || !bytes.Equal(into, tagged(1, size)) {
+				t.Errorf("%d bytes: %+v, %v, %v", size, info, found, err)
+			}
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+			if info, found, err := try("bytes", into); found || err != nil {
+				t.Errorf("a message is received twice: %+v, %v, %v", info, found, err)
+			}
+		}
+	}
 }
 
 func testCanceledRecv(t *testing.T, start Start) {

@@ -58,20 +58,31 @@ func (e *Engine) SendSelf(ctx context.Context, m transport.Match, typeName strin
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a
 // rendezvous message are on their way, the endpoint's part in the job ends.
 func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	info, _, err := e.recv(ctx, &match.Pattern{From: from, Match: m}, true, typeName, into)
+	return info, err
+}
+
+// TryRecv implements [transport.Messenger], as Recv does.
+func (e *Engine) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, found bool, err error) {
+	return e.recv(ctx, &match.Pattern{From: from, Match: m}, false, typeName, into)
+}
+
+// recv receives the first message that matches. If wait is set it waits for one;
+// otherwise found reports whether there was one.
+func (e *Engine) recv(ctx context.Context, p *match.Pattern, wait bool, typeName string, into []byte) (info transport.MessageInfo, found bool, err error) {
 	e.Lock()
 	defer e.Unlock()
-	p := match.Pattern{From: from, Match: m}
 	for {
-		t, err := e.find(ctx, &p, true)
+		t, err := e.find(ctx, p, wait)
 		switch {
-		case err != nil:
-			return transport.MessageInfo{}, err
+		case t == nil:
+			return transport.MessageInfo{}, false, err
 		case t.Type != typeName:
-			return t.MessageInfo, &transport.TypeError{Peer: t.From, Got: t.Type, Want: typeName}
+			return t.MessageInfo, true, &transport.TypeError{Peer: t.From, Got: t.Type, Want: typeName}
 		case t.Size > len(into):
-			return t.MessageInfo, &transport.SizeError{Peer: t.From, Got: t.Size, Want: len(into)}
+			return t.MessageInfo, true, &transport.SizeError{Peer: t.From, Got: t.Size, Want: len(into)}
 		case t.Rendezvous && ctx.Err() != nil:
-			return transport.MessageInfo{}, transport.Cause(ctx)
+			return transport.MessageInfo{}, false, transport.Cause(ctx)
 		}
 		e.tagged.Remove(t)
 		info := t.MessageInfo
@@ -79,14 +90,14 @@ func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, typeName
 		case !t.Rendezvous:
 			copy(into, t.Data)
 			e.received(t)
-			return info, nil
+			return info, true, nil
 		case t.From == e.Rank:
 			copy(into, t.Data)
 			t.Done(nil)
-			return info, nil
+			return info, true, nil
 		}
 		if err := e.requestContents(ctx, t, into[:t.Size]); err != match.ErrWithdrawn {
-			return info, err
+			return info, true, err
 		}
 	}
 }
