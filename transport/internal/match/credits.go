@@ -1,6 +1,10 @@
 package match
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/chorale-go/chorale/transport"
+)
 
 // ErrWithdrawn says that a rendezvous message was withdrawn by its sender before
 // its contents arrived.
@@ -9,17 +13,14 @@ var ErrWithdrawn = errors.New("the message was withdrawn")
 const (
 	// EagerMax is the longest tagged message that is sent eagerly, in bytes.
 	EagerMax = 64 << 10
-	// creditMax bounds the eager messages of one sender that are under way or
-	// unreceived, in bytes. A message beyond it is sent by rendezvous.
-	creditMax = 1 << 20
-	// MessageCost is what a message costs beside its contents, in bytes.
-	MessageCost = 64
 	// returnStep is how many credits are returned to a sender at a time.
-	returnStep = creditMax / 4
+	returnStep = transport.TaggedMax / 4
 )
 
 // Credits is the flow control of the eager tagged messages between one rank and
-// another. A message costs its length and MessageCost.
+// another, under way or unreceived. A message costs its length and
+// [transport.MessageCost], and those of all messages are [transport.TaggedMax] at most; a
+// message beyond it is sent by rendezvous.
 type Credits struct {
 	used     int // by messages to the peer that it may not have received
 	consumed int // by messages of the peer that were received, and not yet returned
@@ -28,8 +29,8 @@ type Credits struct {
 // Use reports whether the credits suffice for an eager message of some size, and
 // takes them if so.
 func (c *Credits) Use(size int) bool {
-	cost := size + MessageCost
-	if c.used+cost > creditMax {
+	cost := size + transport.MessageCost
+	if c.used+cost > transport.TaggedMax {
 		return false
 	}
 	c.used += cost
@@ -40,12 +41,12 @@ func (c *Credits) Use(size int) bool {
 func (c *Credits) Return(cost int) { c.used -= min(c.used, cost) }
 
 // Refund gives back the credits of a message that is sent by rendezvous after all.
-func (c *Credits) Refund(size int) { c.Return(size + MessageCost) }
+func (c *Credits) Refund(size int) { c.Return(size + transport.MessageCost) }
 
 // Consume notes that a message of the peer was received. It returns the credits to
 // return to the peer now, which mostly are none: they are returned in large steps.
 func (c *Credits) Consume(size int) (due int) {
-	if c.consumed += size + MessageCost; c.consumed >= returnStep {
+	if c.consumed += size + transport.MessageCost; c.consumed >= returnStep {
 		due, c.consumed = c.consumed, 0
 	}
 	return due

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/internal/pagetest"
+	"github.com/chorale-go/chorale/transport"
 )
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "Tagged messages", map[string]int64{
-		"EagerMax": EagerMax, "creditMax": creditMax, "MessageCost": MessageCost,
+		"EagerMax": EagerMax, "TaggedMax": transport.TaggedMax, "MessageCost": transport.MessageCost,
 		"returnStep": returnStep, "sparesMost": sparesMost,
 	})
 }

@@ -4,15 +4,17 @@ import "slices"
 
 // A Queue matches the messages of steps from one peer with receives.
 type Queue struct {
-	posted     []*Recv    // receives whose message has not arrived, in order
-	unexpected []*Message // messages whose receive was not there, in order
+	posted []*Recv // receives whose message has not arrived, in order
+	unexpected
 }
 
 // A Message is an unexpected message of a step, in memory of its own.
 type Message struct {
 	Header
-	Data []byte // what has arrived, or where it goes
-	Got  int    // bytes that have arrived
+	Data       []byte // what has arrived, or where it goes
+	Got        int    // bytes that have arrived
+	Rendezvous bool   // the contents stay with the sender until a receive takes them
+	Released   bool   // its context was released: what is still to come is thrown away
 }
 
 // Complete reports whether the whole message has arrived.
@@ -69,58 +71,56 @@ func (q *Queue) CancelAll() { q.posted = nil }
 // Complete notes that a receive, which is no longer posted, has its whole message.
 func (q *Queue) Complete(r *Recv) { r.complete() }
 
-// Enqueue adds an unexpected message.
-func (q *Queue) Enqueue(m *Message) { q.unexpected = append(q.unexpected, m) }
-
-// First returns the first unexpected message, or nil.
-func (q *Queue) First() *Message {
-	if len(q.unexpected) == 0 {
-		return nil
-	}
-	return q.unexpected[0]
-}
-
-// FirstIn returns the first unexpected message of a context, or nil.
-func (q *Queue) FirstIn(context uint32) *Message {
-	for _, m := range q.unexpected {
-		if m.Context == context {
-			return m
-		}
-	}
-	return nil
-}
-
 // MatchUnexpected finds an unexpected message and the receive that it belongs to.
-// Its verdict is Unexpected where there is none.
+// Its verdict is Deliver or Continue if the receive may take the message, and
+// Unexpected where there is none.
 func (q *Queue) MatchUnexpected() (Verdict, *Message, *Recv) {
-	for _, m := range q.unexpected {
+	for i := range q.contexts {
+		m := q.contexts[i].messages[0]
 		r := q.Posted(m.Context)
-		if r == nil || q.FirstIn(m.Context) != m {
-			continue
-		}
 		switch {
+		case r == nil:
 		case !m.Same(&r.Step.Call):
 			return Mismatch, m, r
 		case m.Size != len(r.Into):
 			return WrongSize, m, r
-		case !r.HeldBack && m.Complete():
+		case r.HeldBack:
+		case m.Complete():
 			return Deliver, m, r
+		default:
+			return Continue, m, r
 		}
 	}
 	return Unexpected, nil, nil
 }
 
-// Deliver does with an unexpected message what its receive says, and completes the
-// receive.
+// Excluded returns an unexpected message that no receive will ever take, because of a
+// step in progress that receives nothing from the peer: the message belongs to an
+// earlier call, or to another call of the same number. It returns nil if there is none.
+func (q *Queue) Excluded(steps Steps) (*Message, *Step) {
+	for i := range q.contexts {
+		m := q.contexts[i].messages[0]
+		if s := steps.StepIn(m.Context); s != nil && s.excludes(&m.Call) && q.Posted(m.Context) == nil {
+			return m, s
+		}
+	}
+	return nil, nil
+}
+
+// Deliver does with a complete unexpected message what its receive says, and completes
+// the receive.
 func (q *Queue) Deliver(m *Message, r *Recv) {
 	Land(r.Recv, m.Data)
-	i := slices.Index(q.unexpected, m)
-	q.unexpected = slices.Delete(q.unexpected, i, i+1)
+	q.remove(m)
 	q.Unpost(r)
 	r.complete()
 }
 
-// Release drops the complete unexpected messages of a context.
-func (q *Queue) Release(context uint32) {
-	q.unexpected = slices.DeleteFunc(q.unexpected, func(m *Message) bool { return m.Context == context && m.Complete() })
+// Continue puts what has arrived of an unexpected message into its receive, which
+// takes the rest of the message from here on. The receive stays posted.
+func (q *Queue) Continue(m *Message, r *Recv) {
+	if m.Got > 0 {
+		r.Put(m.Data[:m.Got])
+	}
+	q.remove(m)
 }

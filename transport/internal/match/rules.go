@@ -42,6 +42,9 @@ const (
 	// Unexpected: no receive may have the message yet. It stays where it is, or is
 	// added to the unexpected queue.
 	Unexpected
+	// Continue: an unexpected message that has not arrived completely belongs to the
+	// receive, which takes what has arrived, and then the rest.
+	Continue
 	// Mismatch: the peer is in another call.
 	Mismatch
 	// WrongSize: the message is not as long as its receive.
@@ -53,6 +56,13 @@ type Steps interface {
 	StepIn(context uint32) *Step
 }
 
+// excludes reports whether no receive will ever take a message of a call from a peer
+// of which the step in progress expects none: that call is over, or another call has
+// its number.
+func (s *Step) excludes(c *Call) bool {
+	return Before(c.Sequence, s.Sequence) || s.Contradicts(c)
+}
+
 // Match returns what becomes of the next message from the queue's peer. With
 // Deliver and WrongSize it returns the receive, and with Mismatch the step of this
 // rank that the message contradicts.
@@ -60,7 +70,7 @@ func (q *Queue) Match(h *Header, steps Steps) (Verdict, *Recv, *Step) {
 	r := q.Posted(h.Context)
 	switch {
 	case r == nil:
-		if s := steps.StepIn(h.Context); s != nil && (Before(h.Sequence, s.Sequence) || s.Contradicts(&h.Call)) {
+		if s := steps.StepIn(h.Context); s != nil && s.excludes(&h.Call) {
 			return Mismatch, nil, s
 		}
 	case q.FirstIn(h.Context) != nil: // that message is for r

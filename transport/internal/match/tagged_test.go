@@ -163,8 +163,8 @@ func TestTheMemoryOfReceivedMessagesIsUsedAgain(t *testing.T) {
 
 func TestEagerMessagesThatNobodyReceivesAreBounded(t *testing.T) {
 	var c Credits
-	const size = EagerMax - MessageCost // so that a whole number of them is the bound
-	for i := range creditMax / EagerMax {
+	const size = EagerMax - transport.MessageCost // so that a whole number of them is the bound
+	for i := range transport.TaggedMax / EagerMax {
 		if !c.Use(size) {
 			t.Fatalf("the credits do not suffice for message %d", i)
 		}
@@ -172,7 +172,7 @@ func TestEagerMessagesThatNobodyReceivesAreBounded(t *testing.T) {
 	if c.Use(0) {
 		t.Error("the credits suffice for a message beyond the bound")
 	}
-	c.Return(MessageCost)
+	c.Return(transport.MessageCost)
 	if c.Use(1) || !c.Use(0) {
 		t.Error("the credits suffice for something else than was returned")
 	}
@@ -187,8 +187,8 @@ func TestAnEmptyMessageCostsCreditsToo(t *testing.T) {
 	for c.Use(0) {
 		n++
 	}
-	if n != creditMax/MessageCost {
-		t.Errorf("%d empty messages are sent, want %d", n, creditMax/MessageCost)
+	if n != transport.TaggedMax/transport.MessageCost {
+		t.Errorf("%d empty messages are sent, want %d", n, transport.TaggedMax/transport.MessageCost)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestCreditsAreReturnedInSteps(t *testing.T) {
 	var mine, theirs Credits
 	used, returned := 0, 0
 	for i := 0; mine.Use(i % EagerMax); i += 1000 {
-		used += i%EagerMax + MessageCost
+		used += i%EagerMax + transport.MessageCost
 		if due := theirs.Consume(i % EagerMax); due > 0 {
 			if due < returnStep {
 				t.Errorf("%d credits are returned", due)
@@ -209,7 +209,7 @@ func TestCreditsAreReturnedInSteps(t *testing.T) {
 		if mine.used > returnStep+EagerMax {
 			t.Fatalf("all messages are received, and %d credits are in use", mine.used)
 		}
-		if i > 100*creditMax {
+		if i > 100*transport.TaggedMax {
 			return
 		}
 	}
@@ -224,7 +224,7 @@ func TestAPeerThatReturnsTooMuchGivesNoCredit(t *testing.T) {
 	for c.Use(0) {
 		n++
 	}
-	if n != creditMax/MessageCost {
-		t.Errorf("%d empty messages are sent, want %d", n, creditMax/MessageCost)
+	if n != transport.TaggedMax/transport.MessageCost {
+		t.Errorf("%d empty messages are sent, want %d", n, transport.TaggedMax/transport.MessageCost)
 	}
 }

@@ -179,7 +179,7 @@ func (e *Engine) requestContents(ctx context.Context, t *match.Tagged, into []by
 // other messages, so that the memory of this one is recycled afterwards.
 func (e *Engine) received(t *match.Tagged) {
 	if t.From == e.Rank {
-		e.own.Return(t.Size + match.MessageCost)
+		e.own.Return(t.Size + transport.MessageCost)
 	} else {
 		e.transport.ReturnCredits(t.From, t.Size)
 	}
