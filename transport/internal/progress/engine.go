@@ -70,10 +70,11 @@ type Engine struct {
 
 // An ending says whether and why the endpoint's part in the job has ended.
 type ending struct {
-	closed bool
-	err    error
-	last   transport.Signature // the last call in the context of all ranks
-	left   sync.Cond           // an operation has left
+	leaving bool // Close was called
+	closed  bool // and what was sent is delivered, or given up
+	err     error
+	last    transport.Signature // the last call in the context of all ranks
+	left    sync.Cond           // an operation has left
 }
 
 // An ownership says whether an operation is the progress owner.
@@ -110,7 +111,7 @@ func (e *Engine) UnlockNow() { e.mu.Unlock() }
 
 // Err returns why this endpoint's part in the job has ended, or nil.
 func (e *Engine) Err() error {
-	if e.end.closed {
+	if e.end.leaving {
 		return transport.ErrClosed
 	}
 	return e.end.err
@@ -119,7 +120,7 @@ func (e *Engine) Err() error {
 // Failed reports whether this endpoint's part in the job has ended.
 func (e *Engine) Failed() bool { return e.end.err != nil }
 
-// Closed reports whether Close was called.
+// Closed reports whether the endpoint is closed: it no longer lingers.
 func (e *Engine) Closed() bool { return e.end.closed }
 
 // Ops returns the operations in progress.
@@ -128,7 +129,7 @@ func (e *Engine) Ops() []*Op { return e.ops }
 // Admit checks a step before anything of it is started. An error ends the
 // endpoint's part in the job.
 func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
-	if e.end.closed {
+	if e.end.leaving && (e.end.closed || ctx.Err() == nil) {
 		return transport.ErrClosed
 	}
 	if e.end.err == nil {
@@ -214,23 +215,6 @@ func (e *Engine) FailMismatch(s *match.Step, peer int, theirs transport.Signatur
 // FailSize fails the endpoint because a message is not as long as its receive.
 func (e *Engine) FailSize(r *match.Recv, size int) {
 	e.Fail(&transport.SizeError{Peer: r.From, Got: size, Want: len(r.Into)})
-}
-
-// Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns
-// when every operation has left.
-func (e *Engine) Close(flush func()) {
-	e.end.closed = true
-	e.Fail(transport.ErrClosed)
-	if flush != nil {
-		flush()
-	}
-	for len(e.ops) > 0 {
-		e.end.left.Wait()
-	}
-	for _, w := range e.watches {
-		w.stop()
-	}
-	e.watches = nil
 }
 
 // Go runs f in a goroutine of the endpoint, with the lock held.

@@ -1,0 +1,69 @@
+package progress
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// StartLeaving begins to close the endpoint: operations are refused from here on, and
+// those end that can end alone. It returns false if Close was called before.
+func (e *Engine) StartLeaving() bool {
+	if e.end.leaving {
+		return false
+	}
+	e.end.leaving = true
+	for _, o := range e.ops {
+		if o.kind != flushOp && !o.binds() {
+			o.Finish(transport.ErrClosed)
+		}
+	}
+	return true
+}
+
+// binds reports whether the operation is in progress and cannot end alone: a peer may
+// use its memory.
+func (o *Op) binds() bool { return !o.over && (o.kind == stepOp || o.subject.committed) }
+
+// Linger returns when Flushed is called: every message that was sent and completed is
+// where its receiver finds it. It gives up after d, or when the endpoint fails
+// meanwhile, and returns why.
+//
+// Linger does not wait while a goroutine is in an Exchange, or transfers a tagged message.
+// Such an operation has to end, and its memory may be written again then. Only the end
+// of this endpoint's part in the job keeps peers from reading there.
+func (e *Engine) Linger(d time.Duration) error {
+	switch {
+	case e.end.err != nil:
+		return e.end.err
+	case slices.ContainsFunc(e.ops, (*Op).binds):
+		return transport.ErrClosed
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), d, transport.ErrLinger)
+	defer cancel()
+	err := e.AwaitFlush(ctx)
+	if errors.Is(err, transport.ErrLinger) {
+		err = transport.ErrLinger
+	}
+	return err
+}
+
+// Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns
+// when every operation has left.
+func (e *Engine) Close(flush func()) {
+	e.end.leaving, e.end.closed = true, true
+	e.Fail(transport.ErrClosed)
+	if flush != nil {
+		flush()
+	}
+	for len(e.ops) > 0 {
+		e.end.left.Wait()
+	}
+	for _, w := range e.watches {
+		w.stop()
+	}
+	e.watches = nil
+}
