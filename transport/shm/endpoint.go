@@ -199,7 +199,7 @@ func (e *Endpoint) CheckUnreceived() error {
 			return nil
 		}
 		l := &e.links[i]
-		l.poll()
+		e.engine.Guard(l.poll)
 		if theirs, ok := l.unreceived(); ok {
 			return e.engine.Unreceived(l.peer, theirs)
 		}

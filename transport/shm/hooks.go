@@ -58,12 +58,12 @@ func (h *hooks) OpDone(o *progress.Op) {
 
 func (h *hooks) Poll(from int, _ bool) {
 	h.AddWaiters(from, 1)
+	defer h.AddWaiters(from, -1)
 	for i := range h.links {
 		if i != h.cfg.Rank && (from == transport.Any || from == i) {
 			h.links[i].checkPeer()
 		}
 	}
-	h.AddWaiters(from, -1)
 }
 
 func (h *hooks) PeerError(from int) error {

@@ -25,7 +25,7 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName
 		return e.engine.SendSelf(ctx, m, typeName, data)
 	}
 	l := &e.links[to]
-	if l.checkPeer(); e.engine.Failed() {
+	if e.engine.Guard(l.checkPeer); e.engine.Failed() {
 		return e.engine.Err()
 	}
 	if l.err != nil {

@@ -52,13 +52,13 @@ func (h *hooks) Poll(from int, waits bool) {
 		return
 	}
 	h.AddWaiters(from, 1)
+	defer h.AddWaiters(from, -1)
 	e.settle()
 	for i, l := range e.links {
 		if l != nil && (from == transport.Any || from == i) {
 			l.receive()
 		}
 	}
-	h.AddWaiters(from, -1)
 	e.settle()
 }
 

@@ -48,8 +48,8 @@ func (l *link) reads() bool {
 func (l *link) poll() {
 	all := l.e.polls.all
 	l.e.polls.all = true
+	defer func() { l.e.polls.all = all }()
 	l.receive()
-	l.e.polls.all = all
 }
 
 // receive takes what the peer has sent, as far as an operation waits for it.

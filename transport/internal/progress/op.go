@@ -28,6 +28,7 @@ type Op struct {
 	kind    kind
 	pending int // messages that are not complete
 	over    bool
+	awaited bool // Await has returned, not panicked
 	err     error
 
 	ctx     context.Context
@@ -89,6 +90,7 @@ func (o *Op) Await() error {
 		e.Lock()
 		o.waiter.sleeping = false
 	}
+	o.awaited = true
 	return o.err
 }
 
@@ -134,10 +136,10 @@ func (o *Op) wakeUp() {
 }
 
 // Leave ends the use of an operation and of the caller's memory, and hands the
-// progress to another operation that waits. It is deferred: an operation that is not
-// over then has panicked.
+// progress to another operation that waits. It is deferred: an operation whose Await has
+// not returned then has panicked, maybe in a Combine of another one.
 func (e *Engine) Leave(o *Op) {
-	if !o.over {
+	if !o.awaited {
 		e.Fail(transport.ErrPanicked)
 	}
 	if o.waiter.owner {
@@ -172,10 +174,23 @@ func (o *Op) reset() {
 	default:
 	}
 	o.Step.Reset()
-	o.kind, o.pending, o.over, o.err = stepOp, 0, false, nil
+	o.kind, o.pending, o.over, o.awaited, o.err = stepOp, 0, false, false, nil
 	o.ctx, o.done = nil, nil
 	o.waiter.owner, o.waiter.sleeping = false, false
 	o.subject = subject{}
+}
+
+// Guard runs f, which takes what peers have sent although the caller has no operation
+// that would leave. If a Combine of a step in progress panics there, the endpoint fails.
+func (e *Engine) Guard(f func()) {
+	returned := false
+	defer func() {
+		if !returned {
+			e.Fail(transport.ErrPanicked)
+		}
+	}()
+	f()
+	returned = true
 }
 
 // run begins an operation that is no step, calls start, and waits until it is over.

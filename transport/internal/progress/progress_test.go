@@ -191,6 +191,50 @@ func TestACombineThatPanicsFailsTheEndpoint(t *testing.T) {
 	})
 }
 
+// A call for a tagged message polls for the step in progress, too.
+func TestACombineThatPanicsWhileATaggedCallPollsFailsTheEndpoint(t *testing.T) {
+	m := transport.Match{Context: 1, Tag: 1}
+	for name, poll := range map[string]func(f *fake) error{
+		"probe": func(f *fake) error { _, _, err := f.Probe(t.Context(), 1, m, false); return err },
+		"recv":  func(f *fake) error { _, err := f.Recv(t.Context(), 1, m, "bytes", nil); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(t *testing.T, f *fake) {
+				beside := do(func() error { return f.exchange(t.Context(), step(1)) })
+				f.polled = func(int) { panic("in a Combine") }
+				c := do(func() (err error) {
+					defer func() { err = fmt.Errorf("panicked: %v", recover()) }()
+					return poll(f)
+				})
+				if _, err := c.ended(); err == nil || err.Error() != "panicked: in a Combine" {
+					t.Errorf("the call returns %v", err)
+				}
+				beside.check(t, "the step beside it", transport.ErrPanicked)
+				if err := f.failed(); err != transport.ErrPanicked || len(f.terminated) != 1 {
+					t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
+				}
+			})
+		})
+	}
+}
+
+// The operation is over, and its goroutine does something for another one.
+func TestACombineThatPanicsAfterTheOperationIsOverFailsTheEndpoint(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		beside := do(func() error { return f.exchange(t.Context(), step(1)) })
+		do(func() (err error) {
+			defer func() { err = fmt.Errorf("panicked: %v", recover()) }()
+			f.Lock()
+			defer f.Unlock()
+			o := f.Begin(t.Context())
+			defer f.Leave(o)
+			o.Finish(nil)
+			panic("in a Combine")
+		})
+		beside.check(t, "the step beside it", transport.ErrPanicked)
+	})
+}
+
 func TestAStepIsCheckedBeforeItBegins(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()

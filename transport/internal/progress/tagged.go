@@ -127,7 +127,7 @@ func (e *Engine) find(ctx context.Context, p *match.Pattern, wait bool) (*match.
 			return t, nil
 		}
 		if !polled { // a rank that has left may have sent before
-			e.transport.Poll(p.From, wait)
+			e.Guard(func() { e.transport.Poll(p.From, wait) })
 			polled = true
 			continue
 		}
@@ -181,7 +181,7 @@ func (e *Engine) received(t *match.Tagged) {
 	if t.From == e.Rank {
 		e.own.Return(t.Size + transport.MessageCost)
 	} else {
-		e.transport.ReturnCredits(t.From, t.Size)
+		e.Guard(func() { e.transport.ReturnCredits(t.From, t.Size) })
 	}
 	e.tagged.Recycle(t)
 }
