@@ -1,0 +1,217 @@
+package proof
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	version = 1
+	magic   = "chorale\n"
+
+	greetingLen = len(magic) + 8
+	nonceLen    = 32
+	macLen      = sha256.Size
+	helloLen    = greetingLen + 16 + 2*4 + nonceLen
+	answerLen   = greetingLen + nonceLen + macLen
+
+	// ProofLen is the number of bytes that [Prover.Dial] returns.
+	ProofLen = macLen
+)
+
+// Launcher is the number of the launcher beside the ranks.
+const Launcher = 1<<32 - 1
+
+// A status says in an answer whether the listener is the one that was wanted.
+type status uint16
+
+const (
+	proven       status = iota // it is: its proof follows
+	otherVersion               // it speaks the version of its greeting
+	otherJob                   // it belongs to another job
+	otherRank                  // it is another rank of the job
+	noPeer                     // the job has no such rank as the one that dials
+)
+
+// ErrDropped says that a connection ended before the proof was complete. The listener
+// may have dropped it among others: another attempt may succeed.
+var ErrDropped = errors.New("the connection ended before the proof of the job's secret")
+
+// A Prover is one end of a job's connections. Its methods may be called concurrently.
+type Prover struct {
+	key  []byte
+	job  [16]byte
+	self uint32
+	size uint32
+}
+
+// NewProver returns the prover of a rank, or of the Launcher, in a job of size ranks.
+func NewProver(s Secret, self uint32, size int) *Prover {
+	return &Prover{s.derive("chorale proof 1", macLen), s.Job(), self, uint32(size)}
+}
+
+// Dial asks the listener at the other end of a connection for its proof that it is the
+// rank to, or the Launcher, and checks it. It returns this side's proof, which the
+// caller sends in front of its first message. A deadline of the connection bounds it.
+//
+// The error is [ErrDropped] if the connection ends, and otherwise says what the
+// listener is.
+func (p *Prover) Dial(conn net.Conn, to uint32) (proof [ProofLen]byte, err error) {
+	hello := p.hello(to)
+	if _, err := conn.Write(hello); err != nil {
+		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	var answer [answerLen]byte
+	if _, err := io.ReadFull(conn, answer[:greetingLen]); err != nil {
+		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	if err := p.checkGreeting(answer[:greetingLen], to); err != nil {
+		return proof, fmt.Errorf("what listens at %s %w", conn.RemoteAddr(), err)
+	}
+	if _, err := io.ReadFull(conn, answer[greetingLen:]); err != nil {
+		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	nonce, theirs := answer[greetingLen:greetingLen+nonceLen], answer[greetingLen+nonceLen:]
+	if want := p.mac("server", hello, nonce); !hmac.Equal(theirs, want[:]) {
+		return proof, fmt.Errorf("what listens at %s does not know the secret of this job", conn.RemoteAddr())
+	}
+	return p.mac("client", hello, nonce), nil
+}
+
+// checkGreeting checks the first bytes of an answer, and says what is wrong with the
+// listener.
+func (p *Prover) checkGreeting(b []byte, to uint32) error {
+	v, s, ok := parseGreeting(b)
+	switch {
+	case !ok:
+		return errors.New("is no rank and no launcher of chorale")
+	case v != version:
+		return fmt.Errorf("speaks version %d of the handshake, this process version %d", v, version)
+	case s == otherJob:
+		return errors.New("belongs to another job")
+	case s == otherRank:
+		return fmt.Errorf("belongs to this job, but is not %s", name(to))
+	case s == noPeer:
+		return fmt.Errorf("knows no %s in this job", name(p.self))
+	case s != proven:
+		return fmt.Errorf("answers with status %d", s)
+	}
+	return nil
+}
+
+func name(n uint32) string {
+	if n == Launcher {
+		return "launcher"
+	}
+	return fmt.Sprintf("rank %d", n)
+}
+
+// accept is the listener's side: it proves the secret to the peer, checks the peer's
+// proof, and returns the peer's rank. A deadline of the connection bounds it.
+func (p *Prover) accept(conn net.Conn) (from int, err error) {
+	var hello [helloLen]byte
+	if _, err := io.ReadFull(conn, hello[:greetingLen]); err != nil {
+		return 0, err
+	}
+	v, _, ok := parseGreeting(hello[:greetingLen])
+	switch {
+	case !ok:
+		return 0, errors.New("the peer is no rank of chorale")
+	case v != version:
+		return 0, refuse(conn, otherVersion)
+	}
+	if _, err := io.ReadFull(conn, hello[greetingLen:]); err != nil {
+		return 0, err
+	}
+	peer, s := p.judge(hello[greetingLen:])
+	if s != proven {
+		return 0, refuse(conn, s)
+	}
+	answer := appendGreeting(make([]byte, 0, answerLen), proven)
+	answer = answer[:greetingLen+nonceLen]
+	nonce := answer[greetingLen:]
+	rand.Read(nonce) // never fails
+	mac := p.mac("server", hello[:], nonce)
+	if _, err := conn.Write(append(answer, mac[:]...)); err != nil {
+		return 0, err
+	}
+	var theirs [macLen]byte
+	if _, err := io.ReadFull(conn, theirs[:]); err != nil {
+		return 0, err
+	}
+	if want := p.mac("client", hello[:], nonce); !hmac.Equal(theirs[:], want[:]) {
+		return 0, errors.New("the peer does not know the secret of this job")
+	}
+	return int(peer), nil
+}
+
+// refuseTimeout bounds how long a peer may take to read why it is refused.
+const refuseTimeout = time.Second
+
+// refuse tells a peer why it gets no proof. What the peer has sent is read, since
+// closing over unread bytes could overtake the answer.
+func refuse(conn net.Conn, s status) error {
+	conn.SetDeadline(time.Now().Add(refuseTimeout))
+	conn.Write(appendGreeting(nil, s))
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+		io.CopyN(io.Discard, conn, int64(4*helloLen))
+	}
+	return fmt.Errorf("refused with status %d", s)
+}
+
+// hello returns the first message to a peer, with a new nonce.
+func (p *Prover) hello(to uint32) []byte {
+	b := appendGreeting(make([]byte, 0, helloLen), proven)
+	b = append(b, p.job[:]...)
+	b = binary.LittleEndian.AppendUint32(b, p.self)
+	b = binary.LittleEndian.AppendUint32(b, to)
+	b = b[:helloLen]
+	rand.Read(b[helloLen-nonceLen:]) // never fails
+	return b
+}
+
+// judge returns the rank that a hello, without its greeting, is from, and whether it is
+// for this prover.
+func (p *Prover) judge(hello []byte) (from uint32, s status) {
+	from, to := binary.LittleEndian.Uint32(hello[16:]), binary.LittleEndian.Uint32(hello[20:])
+	switch {
+	case !bytes.Equal(hello[:16], p.job[:]):
+		return 0, otherJob
+	case to != p.self:
+		return 0, otherRank
+	case from >= p.size || from == p.self:
+		return 0, noPeer
+	}
+	return from, proven
+}
+
+func (p *Prover) mac(role string, hello, nonce []byte) (mac [macLen]byte) {
+	h := hmac.New(sha256.New, p.key)
+	io.WriteString(h, role)
+	h.Write(hello)
+	h.Write(nonce)
+	h.Sum(mac[:0])
+	return mac
+}
+
+func appendGreeting(b []byte, s status) []byte {
+	b = append(b, magic...)
+	b = binary.LittleEndian.AppendUint16(b, version)
+	b = binary.LittleEndian.AppendUint16(b, uint16(s))
+	return append(b, 0, 0, 0, 0)
+}
+
+func parseGreeting(b []byte) (v int, s status, ok bool) {
+	rest := b[len(magic):]
+	v, s = int(binary.LittleEndian.Uint16(rest)), status(binary.LittleEndian.Uint16(rest[2:]))
+	return v, s, string(b[:len(magic)]) == magic
+}

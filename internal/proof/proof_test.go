@@ -1,0 +1,296 @@
+package proof
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	testSecret = Secret{1, 2, 3}
+	zero       = NewProver(testSecret, 0, 4)
+	one        = NewProver(testSecret, 1, 4)
+)
+
+// pair returns the ends of a connection, the one that dials first.
+func pair(t testing.TB) (dialing, accepting net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if dialing, err = net.Dial("tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if accepting, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	for _, conn := range []net.Conn{dialing, accepting} {
+		conn.SetDeadline(time.Now().Add(Timeout))
+		t.Cleanup(func() { conn.Close() })
+	}
+	return dialing, accepting
+}
+
+// prove has one prover dial another, and returns what each finds.
+func prove(t testing.TB, dialing, accepting *Prover, to uint32) (from int, dialed, accepted error) {
+	t.Helper()
+	a, b := pair(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		from, accepted = accepting.accept(b)
+		b.Close()
+	}()
+	proof, dialed := dialing.Dial(a, to)
+	if dialed == nil {
+		a.Write(proof[:])
+	} else {
+		a.Close()
+	}
+	<-done
+	return from, dialed, accepted
+}
+
+func TestTwoProcessesThatKnowTheSecretProveItToEachOther(t *testing.T) {
+	for _, to := range []struct {
+		prover *Prover
+		number uint32
+	}{{zero, 0}, {NewProver(testSecret, Launcher, 4), Launcher}} {
+		if from, dialed, accepted := prove(t, one, to.prover, to.number); from != 1 || dialed != nil || accepted != nil {
+			t.Errorf("rank %d, %v, %v; want rank 1", from, dialed, accepted)
+		}
+	}
+}
+
+func TestTheDialingSideLearnsWhatItHasReached(t *testing.T) {
+	other := NewProver(Secret{9}, 0, 4)
+	impostor := *NewProver(Secret{9}, 0, 4) // it has overheard the job
+	impostor.job = zero.job
+	for _, test := range []struct {
+		name      string
+		accepting *Prover
+		dialing   *Prover
+		want      string
+	}{
+		{"another job", other, one, "belongs to another job"},
+		{"another rank", NewProver(testSecret, 2, 4), one, "belongs to this job, but is not rank 0"},
+		{"the launcher", NewProver(testSecret, Launcher, 4), one, "belongs to this job, but is not rank 0"},
+		{"a smaller job", NewProver(testSecret, 0, 3), NewProver(testSecret, 3, 4), "knows no rank 3 in this job"},
+		{"itself", zero, zero, "knows no rank 0 in this job"},
+		{"an impostor", &impostor, one, "does not know the secret of this job"},
+	} {
+		_, dialed, accepted := prove(t, test.dialing, test.accepting, 0)
+		if dialed == nil || !strings.Contains(dialed.Error(), test.want) || errors.Is(dialed, ErrDropped) {
+			t.Errorf("%s: the dialing side finds %v, want %q", test.name, dialed, test.want)
+		}
+		if accepted == nil {
+			t.Errorf("%s: the listener takes it", test.name)
+		}
+	}
+}
+
+func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
+	answer := appendGreeting(nil, proven)
+	newer := bytes.Clone(answer)
+	newer[len(magic)] = version + 1
+	for _, test := range []struct {
+		name    string
+		answer  []byte
+		want    string
+		dropped bool
+	}{
+		{"mail", []byte("220 mail.example.org ESMTP\r\n"), "is no rank and no launcher", false},
+		{"another version", newer, "speaks version 2 of the handshake, this process version 1", false},
+		{"a status of none", appendGreeting(nil, 99), "answers with status 99", false},
+		{"nothing", nil, "ended before", true},
+		{"half a greeting", answer[:9], "ended before", true},
+		{"half an answer", append(answer, 1, 2, 3), "ended before", true},
+		{"its own hello", nil, "does not know the secret", false},
+	} {
+		a, b := pair(t)
+		go func() {
+			defer b.Close()
+			if test.name == "its own hello" {
+				io.CopyN(b, b, int64(helloLen)) // and more, since a hello is shorter than an answer
+				b.Write(make([]byte, answerLen-helloLen))
+			}
+			b.Write(test.answer)
+			b.(*net.TCPConn).CloseWrite()
+			io.Copy(io.Discard, b)
+		}()
+		_, err := one.Dial(a, 0)
+		a.Close()
+		if err == nil || !strings.Contains(err.Error(), test.want) || errors.Is(err, ErrDropped) != test.dropped {
+			t.Errorf("%s: %v, want %q, dropped: %v", test.name, err, test.want, test.dropped)
+		}
+	}
+}
+
+// recording keeps what is written to a connection.
+type recording struct {
+	net.Conn
+	written bytes.Buffer
+}
+
+func (r *recording) Write(p []byte) (int, error) {
+	r.written.Write(p)
+	return r.Conn.Write(p)
+}
+
+func TestARecordedProofIsOfNoUse(t *testing.T) {
+	a, b := pair(t)
+	first := &recording{Conn: a}
+	accepted := make(chan error)
+	go func() { _, err := zero.accept(b); accepted <- err }()
+	proof, err := one.Dial(first, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Write(proof[:])
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+
+	a, b = pair(t)
+	go a.Write(first.written.Bytes())
+	if from, err := zero.accept(b); err == nil {
+		t.Errorf("the listener takes a recorded proof for that of rank %d", from)
+	}
+}
+
+// A listener's proof does not serve the stranger that asked for it.
+func TestAReflectedProofIsOfNoUse(t *testing.T) {
+	a, b := pair(t)
+	go func() {
+		a.Write(one.hello(0))
+		var answer [answerLen]byte
+		io.ReadFull(a, answer[:])
+		a.Write(answer[answerLen-macLen:])
+	}()
+	if from, err := zero.accept(b); err == nil {
+		t.Errorf("the listener takes its own proof for that of rank %d", from)
+	}
+}
+
+// A stranger between two ranks cannot use the proof of one at another rank than the one
+// that was wanted.
+func TestAProofForOneRankIsOfNoUseAtAnother(t *testing.T) {
+	hello := one.hello(0)
+	for i := range hello { // whatever the stranger changes
+		changed := bytes.Clone(hello)
+		changed[i] ^= 2
+		a, b := pair(t)
+		go func() {
+			a.Write(changed)
+			var answer [answerLen]byte
+			io.ReadFull(a, answer[:])
+			proof := one.mac("client", hello, answer[greetingLen:greetingLen+nonceLen])
+			a.Write(proof[:])
+			a.Close()
+		}()
+		if from, err := zero.accept(b); err == nil {
+			t.Errorf("byte %d changed: the listener takes the proof for that of rank %d", i, from)
+		}
+		b.Close()
+	}
+}
+
+func TestTheSecretIsNotPrinted(t *testing.T) {
+	job := struct {
+		Name   string
+		Secret Secret
+	}{"a job", testSecret}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%x", "%s", "%q", "%d"} {
+		if text := fmt.Sprintf(verb, job); !strings.Contains(text, "(secret)") {
+			t.Errorf("%s prints %s", verb, text)
+		}
+	}
+	if s, err := ParseSecret(testSecret.Reveal()); s != testSecret || err != nil {
+		t.Errorf("the secret does not survive its text: %v", err)
+	}
+	if _, err := ParseSecret("c0ffee"); err == nil || strings.Contains(err.Error(), "c0") {
+		t.Errorf("a wrong text: %v", err)
+	}
+}
+
+func TestAJobsNameIsNotItsSecret(t *testing.T) {
+	job := testSecret.Job()
+	if bytes.Contains(testSecret[:], job[:4]) || job == (Secret{9}).Job() {
+		t.Errorf("the job is %x", job)
+	}
+}
+
+// FuzzAccept plays a dialing side that knows no secret. It is never believed, gets at
+// most one answer, and no answer before a whole hello for this rank.
+func FuzzAccept(f *testing.F) {
+	hello := one.hello(0)
+	f.Add(hello)
+	f.Add(append(hello, make([]byte, macLen)...))
+	f.Add(hello[:greetingLen])
+	f.Add([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+	other := bytes.Clone(hello)
+	other[len(magic)]++
+	f.Add(other)
+	f.Fuzz(func(t *testing.T, says []byte) {
+		conn := &scripted{in: bytes.NewReader(says)}
+		from, err := zero.accept(conn)
+		if err == nil {
+			t.Fatalf("the listener takes %x for rank %d", says, from)
+		}
+		out := conn.out.Bytes()
+		switch {
+		case len(out) == 0:
+		case len(says) < greetingLen || string(says[:len(magic)]) != magic:
+			t.Errorf("%q gets an answer", says)
+		case len(out) == greetingLen:
+			if _, s, ok := parseGreeting(out); !ok || s == proven {
+				t.Errorf("a greeting alone with status %d", s)
+			}
+		case len(out) != answerLen || len(says) < helloLen || !bytes.Equal(says[greetingLen:greetingLen+16], zero.job[:]):
+			t.Errorf("%x gets an answer of %d bytes", says, len(out))
+		}
+	})
+}
+
+// FuzzDial plays a listener that knows no secret.
+func FuzzDial(f *testing.F) {
+	f.Add(append(appendGreeting(nil, proven), make([]byte, nonceLen+macLen)...))
+	for s := otherVersion; s <= noPeer+1; s++ {
+		f.Add(appendGreeting(nil, s))
+	}
+	f.Add([]byte("220 mail.example.org ESMTP\r\n"))
+	f.Fuzz(func(t *testing.T, says []byte) {
+		conn := &scripted{in: bytes.NewReader(says)}
+		proof, err := one.Dial(conn, 0)
+		if err == nil || proof != [ProofLen]byte{} || conn.out.Len() != helloLen {
+			t.Fatalf("the dialing side takes %x, and has sent %d bytes", says, conn.out.Len())
+		}
+	})
+}
+
+// scripted is a connection on which the peer's part is fixed.
+type scripted struct {
+	net.Conn
+	in  io.Reader
+	out bytes.Buffer
+}
+
+func (s *scripted) Read(p []byte) (int, error)  { return s.in.Read(p) }
+func (s *scripted) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s *scripted) SetDeadline(time.Time) error { return nil }
+func (s *scripted) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
+
+func BenchmarkProof(b *testing.B) {
+	for b.Loop() {
+		if _, dialed, accepted := prove(b, one, zero, 0); dialed != nil || accepted != nil {
+			b.Fatal(dialed, accepted)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package proof
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// serve starts a server of rank 0 of 4 that counts the ranks whose connections it
+// hands on.
+func serve(t *testing.T) (addr string, handled chan int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	handled = make(chan int, 100)
+	s := &Server{Prover: zero, Listener: l, Handle: func(from int, conn net.Conn) {
+		conn.Write([]byte{1})
+		conn.Close()
+		handled <- from
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { s.Serve(ctx) })
+	t.Cleanup(func() {
+		l.Close()
+		cancel()
+		serving.Wait()
+	})
+	return l.Addr().String(), handled
+}
+
+// connect dials like an honest rank, until its proof is taken.
+func connect(t *testing.T, p *Prover, addr string) {
+	t.Helper()
+	var retry Retry
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := p.Dial(conn, 0)
+		if err == nil {
+			// The server may still drop the connection before it reads the proof.
+			if _, err = conn.Write(proof[:]); err == nil {
+				_, err = conn.Read(proof[:1])
+			}
+			if err != nil {
+				err = ErrDropped
+			}
+		}
+		conn.Close()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, ErrDropped) || !retry.Wait(t.Context()) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestIdleConnectionsKeepNoRankOut(t *testing.T) {
+	addr, handled := serve(t)
+	var idle []net.Conn
+	for range 3 * UnprovenMax {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	connect(t, one, addr)
+	if got := <-handled; got != 1 {
+		t.Errorf("rank %d, want 1", got)
+	}
+	// The first have been dropped, and the last not.
+	for _, conn := range idle[:3*UnprovenMax-UnprovenMax-4-1] {
+		conn.SetReadDeadline(time.Now().Add(Timeout / 2))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || isTimeout(err) {
+			t.Fatalf("an old idle connection: %v, want it dropped", err)
+		}
+	}
+	last := idle[len(idle)-1]
+	last.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := last.Read(make([]byte, 1)); !isTimeout(err) {
+		t.Errorf("the last idle connection: %v, want it open", err)
+	}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}
+
+func TestMoreRanksThanTheLimitMayComeAtOnce(t *testing.T) {
+	addr, handled := serve(t)
+	var ranks sync.WaitGroup
+	for range cap(handled) {
+		ranks.Go(func() { connect(t, one, addr) })
+	}
+	ranks.Wait()
+	for range cap(handled) {
+		<-handled
+	}
+}
+
+// A failing listener fails until it is closed.
+type failing struct {
+	net.Listener
+	closed chan struct{}
+}
+
+func (f failing) Accept() (net.Conn, error) {
+	select {
+	case <-f.closed:
+		return nil, net.ErrClosed
+	default:
+		return nil, errors.New("too many open files")
+	}
+}
+
+func TestAServerThatCannotAcceptSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := failing{closed: make(chan struct{})}
+		begin := time.Now()
+		s := &Server{Prover: zero, Listener: l, Failed: func(err error) {
+			if took := time.Since(begin); took < acceptTimeout || took > 2*acceptTimeout {
+				t.Errorf("%v after %v, want %v", err, took, acceptTimeout)
+			}
+			close(l.closed)
+		}}
+		s.Serve(t.Context())
+	})
+}
+
+func TestARetryEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var r Retry
+		for r.Wait(t.Context()) {
+		}
+		if took := time.Since(begin); took < RetryTimeout || took > RetryTimeout+2*retryPauseMax {
+			t.Errorf("it ends after %v, want %v", took, RetryTimeout)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r = Retry{}
+		if r.Wait(ctx) {
+			t.Error("it goes on after its context has ended")
+		}
+	})
+}
