@@ -1,5 +1,5 @@
-// Package pagetest tests the numbers of docs/transports.md against the constants of the
-// packages that the page is about.
+// Package pagetest tests the numbers of the pages of docs against the constants of the
+// packages that the pages are about.
 package pagetest
 
 import (
@@ -14,24 +14,26 @@ import (
 )
 
 // Page returns docs/transports.md.
-func Page(t testing.TB) string {
+func Page(t testing.TB) string { return page(t, "transports.md") }
+
+func page(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	for ; err == nil && filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		if page, err := os.ReadFile(filepath.Join(dir, "docs", "transports.md")); err == nil {
+		if page, err := os.ReadFile(filepath.Join(dir, "docs", name)); err == nil {
 			return string(page)
 		}
 	}
-	t.Fatalf("docs/transports.md is in no directory above %s: %v", dir, err)
+	t.Fatalf("docs/%s is in no directory above %s: %v", name, dir, err)
 	return ""
 }
 
-// Section returns a section of the page.
+// Section returns a section of a page.
 func Section(t testing.TB, page, heading string) string {
 	t.Helper()
 	_, section, found := strings.Cut(page, "\n## "+heading+"\n")
 	if !found {
-		t.Fatalf("docs/transports.md has no section %q", heading)
+		t.Fatalf("the page has no section %q", heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	return section
@@ -63,7 +65,13 @@ func valueOf(number, unit string) int64 {
 // once, and has no length and no time that is not the value of one, or among others.
 func CheckNumbers(t *testing.T, heading string, constants map[string]int64, others ...string) {
 	t.Helper()
-	section := Section(t, Page(t), heading)
+	CheckNumbersOf(t, "transports.md", heading, constants, others...)
+}
+
+// CheckNumbersOf is CheckNumbers for any page of docs.
+func CheckNumbersOf(t *testing.T, name, heading string, constants map[string]int64, others ...string) {
+	t.Helper()
+	section := Section(t, page(t, name), heading)
 	seen := map[string]bool{}
 	for _, m := range quoted.FindAllStringSubmatch(section, -1) {
 		want, ok := constants[m[3]]
