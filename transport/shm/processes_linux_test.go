@@ -59,6 +59,8 @@ func startCluster(t testing.TB, n int, noCMA bool) *cluster.Cluster {
 
 func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }
 
+func TestAStoppedRankIsWaitedFor(t *testing.T) { cluster.RunStopped(t, processes) }
+
 // line has every rank write a word of its own line, and wait for all the others',
 // in the bare memory: what an exchange takes at least. Where ranks share cores,
 // it yields as soon as it may.
