@@ -2,7 +2,7 @@ package launch
 
 import (
 	"context"
-	"encoding/hex"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -47,6 +47,10 @@ func dirOf(file string) string {
 	return "." + string(filepath.Separator) + dir
 }
 
+// buildPrefix begins the name of the directory of a build. The rest is random, and no
+// part of the job's secret: other users can read the names of directories.
+const buildPrefix = "chorale-"
+
 // build builds the Go package in a directory, as part of that directory's own
 // module, and returns the path of the executable.
 func (j *job) build(ctx context.Context, dir string) (string, error) {
@@ -55,7 +59,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
 	}
 	// The guard learns of the directory before it exists, so that none is left.
-	tmp := filepath.Join(os.TempDir(), "chorale-"+hex.EncodeToString(j.token[:]))
+	tmp := filepath.Join(os.TempDir(), buildPrefix+rand.Text())
 	j.guard.send(guardMessage{Path: tmp})
 	bin, work := filepath.Join(tmp, "bin"), filepath.Join(tmp, "work")
 	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {
@@ -63,7 +67,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	}
 	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
 	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.token)) // so that intermediate files are removed too
+	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.secret)) // so that intermediate files are removed too
 	cmd.Args[0] = "go build " + dir
 	p := &process{rank: -1, cmd: cmd}
 	if err := j.start(p, "", false); err != nil {

@@ -3,14 +3,15 @@ package launch
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -38,40 +39,68 @@ type reply struct {
 	err  error
 }
 
-// dial connects to the launcher and joins the job. Join says how other ranks
-// reach this one; dial fills in its rank and token.
+// joinTimeout bounds how long a rank waits for the launcher to answer it.
+const joinTimeout = 30 * time.Second
+
+// dial connects to the launcher and joins the job. Join says how other ranks reach
+// this one. A connection that the launcher drops before it answers is made anew.
 func dial(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout,
+		fmt.Errorf("the launcher at %s has not answered for %v", env.Control, joinTimeout))
+	defer cancel()
+	var retry proof.Retry
+	for {
+		c, err := connect(ctx, env, join)
+		if err == nil {
+			return c, nil
+		}
+		if !errors.Is(err, proof.ErrDropped) || !retry.Wait(ctx) {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
+		}
+	}
+}
+
+// connect connects to the launcher once.
+func connect(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", env.Control)
 	if err != nil {
-		return nil, fmt.Errorf("rank %d does not reach its launcher: %w", env.Rank, err)
+		return nil, fmt.Errorf("its launcher is not there: %w", err)
 	}
 	c := &client{conn: conn, in: messageScanner(conn), pending: make(map[query][]chan reply)}
-	if err := c.join(ctx, env, join); err != nil {
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	err = c.join(env, join)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
+		return nil, err
 	}
 	return c, nil
 }
 
-func (c *client) join(ctx context.Context, env JobEnv, join joinMessage) error {
-	stop := context.AfterFunc(ctx, func() { c.conn.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	join.Token, join.Rank = hex.EncodeToString(env.Token[:]), env.Rank
-	if err := c.send(message{Join: &join}); err != nil {
+// join proves the job's secret to the launcher, which has to prove it first, and joins
+// the job.
+func (c *client) join(env JobEnv, join joinMessage) error {
+	mine, err := proof.NewProver(env.Secret, uint32(env.Rank), env.Size).Dial(c.conn, proof.Launcher)
+	if err != nil {
 		return err
+	}
+	if _, err := c.conn.Write(append(mine[:], encode(message{Join: &join})...)); err != nil {
+		return fmt.Errorf("%w: %w", proof.ErrDropped, err)
 	}
 	var answer message
 	switch {
 	case !c.in.Scan():
-		return errors.Join(context.Cause(ctx), c.in.Err(), errors.New("the launcher is gone"))
-	case json.Unmarshal(c.in.Bytes(), &answer) != nil:
+		return errors.Join(proof.ErrDropped, c.in.Err())
+	case json.Unmarshal(c.in.Bytes(), &answer) != nil || !answer.Joined && answer.Refused == "":
 		return fmt.Errorf("the launcher answers %q: want joined or refused", c.in.Text())
 	case answer.Refused != "":
 		return errors.New(answer.Refused)
-	}
-	if !stop() {
-		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -141,6 +170,9 @@ func (c *client) ask(ctx context.Context, q query, m message) (text string, err 
 	case r := <-waiter:
 		return r.text, r.err
 	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pending[q] = slices.DeleteFunc(c.pending[q], func(w chan reply) bool { return w == waiter })
 		return "", context.Cause(ctx)
 	}
 }

@@ -1,25 +1,26 @@
 package launch
 
 import (
-	"crypto/subtle"
-	"encoding/hex"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 // A control is the launcher's end of the control connections. It knows the
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
 type control struct {
-	listener net.Listener
-	token    [16]byte
-	shared   bool // all ranks must share memory
-	report   func(format string, args ...any)
-	serving  sync.WaitGroup
+	server  proof.Server
+	shared  bool // all ranks must share memory
+	report  func(format string, args ...any)
+	serving sync.WaitGroup
+	stop    context.CancelFunc // drops the connections that have proven nothing
 
 	mu      sync.Mutex
 	closed  bool
@@ -33,87 +34,73 @@ type member struct {
 	drained        chan struct{} // closed when conn has been read to its end
 	address        string        // "" if the rank has none
 	memory         string        // "" if the rank has mapped none
-	addressWaiters []int         // ranks with an address query for this rank
-	memoryWaiters  []int         // ranks with a memory query for this rank
+	addressWaiters []int         // ranks with an address query for this rank, each once
+	memoryWaiters  []int         // ranks with a memory query for this rank, each once
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
+	cmaDenied      bool          // the system denied the rank cross-memory attach
 	left           bool          // the rank has closed its endpoint
 	ended          string        // how the process ended; "" while it runs
 }
 
-const (
-	joinTimeout  = 10 * time.Second // for the first message of a connection
-	writeTimeout = 2 * time.Second  // for a peer to take a message
-)
+// writeTimeout bounds how long a peer may take to read a message.
+const writeTimeout = 2 * time.Second
 
 // newControl listens on the loopback interface for the ranks of a job. If it is
-// shared, only ranks that share one memory may join.
-func newControl(size int, token [16]byte, shared bool, report func(format string, args ...any)) (*control, error) {
+// shared, only ranks that share one memory may join. It calls failed if it cannot
+// accept connections.
+func newControl(size int, secret proof.Secret, shared bool, report func(format string, args ...any), failed func(error)) (*control, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for the ranks: %w", err)
 	}
+	ctx, stop := context.WithCancel(context.Background())
 	c := &control{
-		listener: listener,
-		token:    token,
-		shared:   shared,
-		report:   report,
-		conns:    make(map[net.Conn]bool),
-		members:  make([]member, size),
+		shared:  shared,
+		report:  report,
+		stop:    stop,
+		conns:   make(map[net.Conn]bool),
+		members: make([]member, size),
+	}
+	c.server = proof.Server{
+		Prover:   proof.NewProver(secret, proof.Launcher, size),
+		Listener: listener,
+		Handle:   c.serve,
+		Failed:   func(err error) { failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err)) },
 	}
 	for i := range c.members {
 		c.members[i].failedPeer = -1
 	}
-	c.serving.Go(c.accept)
+	c.serving.Go(func() { c.server.Serve(ctx) })
 	return c, nil
 }
 
-func (c *control) address() string { return c.listener.Addr().String() }
+func (c *control) address() string { return c.server.Listener.Addr().String() }
 
-func (c *control) accept() {
-	for {
-		conn, err := c.listener.Accept()
-		if err != nil {
-			if c.isClosed() {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // out of descriptors: retry until some are free
-			continue
-		}
-		c.mu.Lock()
-		c.conns[conn] = true
-		if c.closed {
-			conn.Close()
-		}
-		c.mu.Unlock()
-		c.serving.Go(func() { c.serve(conn) })
-	}
-}
-
-func (c *control) isClosed() bool {
+// serve handles the messages of a rank, which has proven the job's secret, until its
+// connection ends.
+func (c *control) serve(rank int, conn net.Conn) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
-// serve handles the messages of one rank until its connection ends.
-func (c *control) serve(conn net.Conn) {
+	c.conns[conn] = true
+	if c.closed {
+		conn.Close()
+	}
+	c.mu.Unlock()
 	defer func() {
 		conn.Close()
 		c.mu.Lock()
 		delete(c.conns, conn)
 		c.mu.Unlock()
 	}()
-	conn.SetReadDeadline(time.Now().Add(joinTimeout))
 	in := messageScanner(conn)
 	if !in.Scan() {
 		return
 	}
 	var first message
 	if err := json.Unmarshal(in.Bytes(), &first); err != nil || first.Join == nil {
-		return // not a rank
+		writeMessage(conn, message{Refused: "its first message is not that it joins"})
+		return
 	}
-	rank := first.Join.Rank
-	drained, err := c.join(conn, *first.Join)
+	drained, err := c.join(conn, rank, *first.Join)
 	if err != nil {
 		writeMessage(conn, message{Refused: err.Error()})
 		return
@@ -132,18 +119,12 @@ func (c *control) serve(conn net.Conn) {
 // join records that a rank has joined, confirms it, and answers the queries that
 // wait for the rank. The caller closes drained when it has read the rank's
 // connection to its end.
-func (c *control) join(conn net.Conn, j joinMessage) (drained chan struct{}, err error) {
+func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if subtle.ConstantTimeCompare([]byte(j.Token), []byte(hex.EncodeToString(c.token[:]))) != 1 {
-		return nil, fmt.Errorf("the token is not that of this job")
-	}
-	if j.Rank < 0 || j.Rank >= len(c.members) {
-		return nil, fmt.Errorf("no rank %d: the job has ranks 0 to %d", j.Rank, len(c.members)-1)
-	}
-	m := &c.members[j.Rank]
+	m := &c.members[rank]
 	if m.conn != nil {
-		return nil, fmt.Errorf("rank %d has joined already", j.Rank)
+		return nil, fmt.Errorf("rank %d has joined already", rank)
 	}
 	for other := range c.members {
 		if o := &c.members[other]; c.shared && o.conn != nil && o.memory != j.Memory {
@@ -153,13 +134,13 @@ func (c *control) join(conn net.Conn, j joinMessage) (drained chan struct{}, err
 	m.conn, m.address, m.memory, m.drained = conn, j.Address, j.Memory, make(chan struct{})
 	writeMessage(conn, message{Joined: true})
 	if j.FallbackReason != "" {
-		go c.report("rank %d shares no memory, and is reached over TCP: %s", j.Rank, j.FallbackReason) // report may block
+		go c.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
 	}
 	for _, waiter := range m.addressWaiters {
-		c.send(waiter, message{AddressReply: &addressReply{j.Rank, j.Address}})
+		c.send(waiter, message{AddressReply: &addressReply{rank, j.Address}})
 	}
 	for _, waiter := range m.memoryWaiters {
-		c.send(waiter, message{MemoryReply: &memoryReply{j.Rank, j.Memory}})
+		c.send(waiter, message{MemoryReply: &memoryReply{rank, j.Memory}})
 	}
 	m.addressWaiters, m.memoryWaiters = nil, nil
 	return m.drained, nil
@@ -176,7 +157,8 @@ func (c *control) handle(rank int, m message) {
 		c.answerMemory(rank, *m.MemoryQuery)
 	case m.FailedPeer != nil && c.has(*m.FailedPeer):
 		c.members[rank].failedPeer = *m.FailedPeer
-	case m.CMADenied:
+	case m.CMADenied && !c.members[rank].cmaDenied:
+		c.members[rank].cmaDenied = true
 		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Leave:
 		c.members[rank].left = true
@@ -196,7 +178,7 @@ func (c *control) answerAddress(rank, peer int) {
 	case m.conn != nil:
 		c.send(rank, message{AddressReply: &addressReply{peer, m.address}})
 	default:
-		m.addressWaiters = append(m.addressWaiters, rank)
+		m.addressWaiters = include(m.addressWaiters, rank)
 	}
 }
 
@@ -210,8 +192,16 @@ func (c *control) answerMemory(rank, peer int) {
 	case m.ended != "":
 		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
 	default:
-		m.memoryWaiters = append(m.memoryWaiters, rank)
+		m.memoryWaiters = include(m.memoryWaiters, rank)
 	}
+}
+
+// include adds a rank to a list, unless it is there already.
+func include(ranks []int, rank int) []int {
+	if slices.Contains(ranks, rank) {
+		return ranks
+	}
+	return append(ranks, rank)
 }
 
 func (c *control) has(rank int) bool { return rank >= 0 && rank < len(c.members) }
@@ -280,7 +270,8 @@ func writeMessage(conn net.Conn, m message) error {
 func (c *control) close() {
 	c.mu.Lock()
 	c.closed = true
-	c.listener.Close()
+	c.stop()
+	c.server.Listener.Close()
 	for conn := range c.conns {
 		conn.Close()
 	}

@@ -3,7 +3,6 @@ package launch
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -13,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
 
-var testToken = [16]byte{1, 2, 3}
+var testSecret = proof.Secret{1, 2, 3}
 
 func newTestControl(t *testing.T, size int) *control {
 	return newTestControlWith(t, size, false, t.Logf)
@@ -24,7 +24,7 @@ func newTestControl(t *testing.T, size int) *control {
 
 func newTestControlWith(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
-	c, err := newControl(size, testToken, shared, report)
+	c, err := newControl(size, testSecret, shared, report, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,15 @@ func newTestControlWith(t *testing.T, size int, shared bool, report func(string,
 	return c
 }
 
-// A rawConn is a control connection without a client.
+// A rawConn is the control connection of a rank without a client.
 type rawConn struct {
-	t    *testing.T
+	t    testing.TB
 	conn net.Conn
 	in   *bufio.Scanner
 }
 
-func dialRaw(t *testing.T, c *control) *rawConn {
+// dialRaw proves to the launcher that it knows the secret, as a rank.
+func dialRaw(t testing.TB, c *control, rank int) *rawConn {
 	t.Helper()
 	conn, err := net.Dial("tcp", c.address())
 	if err != nil {
@@ -47,6 +48,13 @@ func dialRaw(t *testing.T, c *control) *rawConn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	mine, err := proof.NewProver(testSecret, uint32(rank), len(c.members)).Dial(conn, proof.Launcher)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(mine[:]); err != nil {
+		t.Fatal(err)
+	}
 	return &rawConn{t, conn, bufio.NewScanner(conn)}
 }
 
@@ -67,11 +75,13 @@ func (r *rawConn) expect(want string) {
 }
 
 func joinLine(rank int) string {
-	return fmt.Sprintf(`{"join":{"token":"%s","rank":%d,"address":"here:%d"}}`, hex.EncodeToString(testToken[:]), rank, rank)
+	return fmt.Sprintf(`{"join":{"address":"here:%d"}}`, rank)
 }
 
-func (r *rawConn) join(rank int) *rawConn {
-	r.t.Helper()
+// joinRaw has a rank join.
+func joinRaw(t testing.TB, c *control, rank int) *rawConn {
+	t.Helper()
+	r := dialRaw(t, c, rank)
 	r.send(joinLine(rank))
 	r.expect(`{"joined":true}`)
 	return r
@@ -79,12 +89,12 @@ func (r *rawConn) join(rank int) *rawConn {
 
 func TestAQueryIsAnsweredWhenTheRankHasJoined(t *testing.T) {
 	c := newTestControl(t, 3)
-	zero, one := dialRaw(t, c).join(0), dialRaw(t, c).join(1)
+	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
 	zero.send(`{"addressQuery":2}`)
 	one.send(`{"addressQuery":2}`)
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"addressReply":{"rank":1,"address":"here:1"}}`) // so the query before it has been handled too
-	two := dialRaw(t, c).join(2)
+	two := joinRaw(t, c, 2)
 	zero.expect(`{"addressReply":{"rank":2,"address":"here:2"}}`)
 	one.expect(`{"addressReply":{"rank":2,"address":"here:2"}}`)
 	two.send(`{"addressQuery":0}`)
@@ -93,7 +103,7 @@ func TestAQueryIsAnsweredWhenTheRankHasJoined(t *testing.T) {
 
 func TestALostRankIsAnnouncedToAllOthers(t *testing.T) {
 	c := newTestControl(t, 3)
-	zero, one := dialRaw(t, c).join(0), dialRaw(t, c).join(1)
+	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
 	c.end(1, "killed", false)
 	zero.expect(`{"lost":{"rank":1,"reason":"killed"}}`)
 	zero.send(`{"addressQuery":1}`)
@@ -107,7 +117,7 @@ func TestALostRankIsAnnouncedToAllOthers(t *testing.T) {
 
 func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
 	c := newTestControl(t, 3)
-	zero, one, two := dialRaw(t, c).join(0), dialRaw(t, c).join(1), dialRaw(t, c).join(2)
+	zero, one, two := joinRaw(t, c, 0), joinRaw(t, c, 1), joinRaw(t, c, 2)
 	one.send(`{"leave":true}`)
 	one.expect(`{"left":1}`)
 	c.end(1, "exited with status 0", true)
@@ -122,8 +132,8 @@ func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
 
 func TestTheFailedPeerIsKnownWhenTheRankHasEnded(t *testing.T) {
 	c := newTestControl(t, 3)
-	zero := dialRaw(t, c).join(0)
-	dialRaw(t, c).join(1)
+	zero := joinRaw(t, c, 0)
+	joinRaw(t, c, 1)
 	zero.send(`{"failedPeer":1}`)
 	zero.conn.Close()
 	if got := c.failedPeer(0); got != 1 {
@@ -134,29 +144,32 @@ func TestTheFailedPeerIsKnownWhenTheRankHasEnded(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatAreNoRankOfTheJobAreRefused(t *testing.T) {
+func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 	c := newTestControl(t, 2)
-	dialRaw(t, c).join(0)
-	for _, test := range []struct{ name, line, want string }{
-		{"another job's rank", `{"join":{"token":"00","rank":1,"address":"x"}}`, `{"refused":"the token is not that of this job"}`},
-		{"a rank of a larger job", joinLine(2), `{"refused":"no rank 2: the job has ranks 0 to 1"}`},
-		{"a rank below all", joinLine(-1), `{"refused":"no rank -1: the job has ranks 0 to 1"}`},
-		{"a second rank 0", joinLine(0), `{"refused":"rank 0 has joined already"}`},
-		{"a query first", `{"addressQuery":0}`, ""},
-		{"something else", "GET / HTTP/1.1", ""},
-		{"a line without an end", strings.Repeat("x", 2*maxMessage), ""},
+	joinRaw(t, c, 0)
+	const noJoin = `{"refused":"its first message is not that it joins"}`
+	for _, test := range []struct {
+		name string
+		rank int
+		line string
+		want string
+	}{
+		{"a second rank 0", 0, joinLine(0), `{"refused":"rank 0 has joined already"}`},
+		{"a query first", 1, `{"addressQuery":0}`, noJoin},
+		{"something else", 1, "GET / HTTP/1.1", noJoin},
+		{"a line without an end", 1, strings.Repeat("x", 2*maxMessage), ""},
 	} {
 		t.Log(test.name)
-		r := dialRaw(t, c)
+		r := dialRaw(t, c, test.rank)
 		r.send(test.line)
 		r.expect(test.want)
 	}
-	dialRaw(t, c).join(1)
+	joinRaw(t, c, 1)
 }
 
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 	c := newTestControl(t, 1)
-	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
+	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Secret: testSecret}
 	first, err := dial(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +187,7 @@ func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 	c := newTestControl(t, 2)
-	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Token: testToken}
+	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Secret: testSecret}
 	client, err := dial(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +213,7 @@ func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 // A rank that never calls its endpoint ends with its launcher too.
 func TestARankEndsWithItsLauncher(t *testing.T) {
 	c := newTestControl(t, 1)
-	env := JobEnv{Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Token: testToken}
+	env := JobEnv{Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Secret: testSecret}
 	cmd := exec.Command(os.Args[0], "idle")
 	cmd.Env = append(os.Environ(), env.environ()...)
 	var stderr strings.Builder
@@ -227,7 +240,7 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 
 func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 	c := newTestControlWith(t, 3, true, t.Logf)
-	env := JobEnv{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Token: testToken}
+	env := JobEnv{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Secret: testSecret}
 	first, err := dial(t.Context(), env, joinMessage{Memory: "here"})
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +256,7 @@ func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 func TestTheLauncherReportsFallbacks(t *testing.T) {
 	reports := make(chan string, 2)
 	c := newTestControlWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
-	env := JobEnv{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: c.address(), Token: testToken}
+	env := JobEnv{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: c.address(), Secret: testSecret}
 	first, err := dial(t.Context(), env, joinMessage{FallbackReason: "it has none"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,13 +9,14 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
 // A job is a launcher's state while it runs processes.
 type job struct {
 	cfg     Config
-	token   [16]byte
+	secret  proof.Secret
 	guard   *guard
 	control *control // nil if the ranks do not join
 	memory  *os.File // the ranks' shared memory; nil if they share none
@@ -38,24 +39,21 @@ type event struct {
 }
 
 func newJob(cfg Config) (*job, error) {
-	token, err := newToken()
-	if err != nil {
-		return nil, err
-	}
+	secret := proof.NewSecret()
 	guard, err := startGuard(cfg.Guard)
 	if err != nil {
 		return nil, err
 	}
 	j := &job{
 		cfg:    cfg,
-		token:  token,
+		secret: secret,
 		guard:  guard,
 		events: make(chan event),
 		broken: make(chan error, 2),
 		over:   make(chan struct{}),
 	}
 	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, func(err error) { j.broken <- err })
-	guard.send(guardMessage{Token: tokenVariable(token)})
+	guard.send(guardMessage{Token: tokenVariable(secret)})
 	if guard.cmd != nil {
 		j.report("guard: process %d", guard.cmd.Process.Pid)
 	}
@@ -83,7 +81,7 @@ func (j *job) report(format string, args ...any) {
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Token: j.token, Processors: runtime.NumCPU()}
+	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: runtime.NumCPU()}
 	if env.Transport == "inproc" {
 		p := j.process(program, -1, env)
 		if err := j.start(p, "", false); err != nil {
@@ -95,7 +93,12 @@ func (j *job) run(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	if j.control, err = newControl(j.cfg.Size, j.token, env.Transport == "shm" && !env.Mixed, j.report); err != nil {
+	if err := checkDescriptors(j.cfg.Size); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if j.control, err = newControl(j.cfg.Size, j.secret, env.Transport == "shm" && !env.Mixed, j.report, cancel); err != nil {
 		return err
 	}
 	env.Control = j.control.address()
@@ -128,7 +131,7 @@ func (j *job) share(env *JobEnv) error {
 	}
 	bytes, err := shm.MemoryLen(env.Size)
 	if err == nil {
-		j.memory, err = shm.NewMemory(env.Size, j.token)
+		j.memory, err = shm.NewMemory(env.Size, j.secret.Job())
 	}
 	switch {
 	case err == nil:

@@ -1,13 +1,14 @@
 package launch
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 // The environment variables that describe a process's job to it.
@@ -16,7 +17,7 @@ const (
 	envSize      = "CHORALE_SIZE"      // the number of ranks
 	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp
 	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
-	envToken     = "CHORALE_TOKEN"     // the job's secret, 32 hexadecimal digits
+	envToken     = "CHORALE_TOKEN"     // the job's secret, 64 hexadecimal digits
 	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the job's shared memory; set for auto and shm
 
 	// How many processors the ranks share, as the launcher counts them; optional.
@@ -35,14 +36,14 @@ const envHost = "CHORALE_HOST"
 // A JobEnv is what a process's environment says of the job it is in. It is a
 // value: nothing in it refers to resources of the process but Memory.
 type JobEnv struct {
-	Launched  bool     // a launcher started this process; otherwise it is the only rank
-	Transport string   // "inproc", "shm" or "tcp"; inproc if this one process runs all ranks as goroutines
-	Mixed     bool     // shm is for ranks of one host alone, and tcp connects ranks of different hosts
-	Rank      int      // 0 for inproc
-	Size      int      // the number of ranks
-	Control   string   // the address of the launcher; "" for inproc
-	Token     [16]byte // the job's secret
-	Memory    int      // the file descriptor of the job's shared memory; 0 if there is none
+	Launched  bool         // a launcher started this process; otherwise it is the only rank
+	Transport string       // "inproc", "shm" or "tcp"; inproc if this one process runs all ranks as goroutines
+	Mixed     bool         // shm is for ranks of one host alone, and tcp connects ranks of different hosts
+	Rank      int          // 0 for inproc
+	Size      int          // the number of ranks
+	Control   string       // the address of the launcher; "" for inproc
+	Secret    proof.Secret // the job's secret, of 32 bytes
+	Memory    int          // the file descriptor of the job's shared memory; 0 if there is none
 
 	Processors int // the number of processors that the ranks share; 0 if it is unknown
 }
@@ -73,7 +74,7 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	case "shm", "tcp":
 		env.Rank = v.number(envRank, 0, env.Size-1, fmt.Sprintf("a rank from 0 to %d", env.Size-1))
 		env.Control = v.text(envControl)
-		env.Token = v.token(envToken)
+		env.Secret = v.secret(envToken)
 		if env.Transport != "tcp" {
 			env.Memory = v.number(envMemory, 3, math.MaxInt32, "the number of an open file, 3 or more")
 		}
@@ -116,13 +117,12 @@ func (v *variables) number(name string, lo, hi int, want string) int {
 	return n
 }
 
-func (v *variables) token(name string) (token [16]byte) {
-	b, err := hex.DecodeString(v.text(name))
-	if err != nil || len(b) != len(token) {
-		v.fail("%s is not 32 hexadecimal digits: chorale run sets it", name)
+func (v *variables) secret(name string) proof.Secret {
+	s, err := proof.ParseSecret(v.text(name))
+	if err != nil {
+		v.fail("%s: %w: chorale run sets it", name, err)
 	}
-	copy(token[:], b)
-	return token
+	return s
 }
 
 // environ returns the variables that describe the job.
@@ -134,7 +134,7 @@ func (e JobEnv) environ() []string {
 	vars := []string{
 		envSize + "=" + strconv.Itoa(e.Size),
 		envTransport + "=" + transport,
-		tokenVariable(e.Token),
+		tokenVariable(e.Secret),
 	}
 	if e.Processors > 0 {
 		vars = append(vars, envProcessors+"="+strconv.Itoa(e.Processors))
@@ -150,10 +150,8 @@ func (e JobEnv) environ() []string {
 }
 
 // tokenVariable returns the variable that the environment of every process of a
-// job holds.
-func tokenVariable(token [16]byte) string {
-	return envToken + "=" + hex.EncodeToString(token[:])
-}
+// job holds. Other users of the machine cannot read it there.
+func tokenVariable(s proof.Secret) string { return envToken + "=" + s.Reveal() }
 
 // withoutJobEnv returns env without the variables that describe a job, so that a
 // job that a rank starts is a job of its own.

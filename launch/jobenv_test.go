@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 func lookupIn(env map[string]string) func(string) (string, bool) {
@@ -15,13 +17,13 @@ func lookupIn(env map[string]string) func(string) (string, bool) {
 	}
 }
 
-var tcpEnv = JobEnv{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}}
+var tcpEnv = JobEnv{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control: "127.0.0.1:4711", Secret: proof.Secret{31: 255}}
 
 func TestAJobEnvSurvivesTheEnvironment(t *testing.T) {
 	for _, want := range []JobEnv{
 		tcpEnv,
 		{Launched: true, Transport: "inproc", Size: 7, Processors: 2},
-		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Token: [16]byte{15: 255}, Memory: 3, Processors: 64},
+		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Secret: proof.Secret{31: 255}, Memory: 3, Processors: 64},
 		{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
 	} {
 		env := make(map[string]string)
@@ -61,9 +63,9 @@ func TestAnInconsistentEnvironmentIsAnError(t *testing.T) {
 		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want auto, inproc, shm or tcp"},
 		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_RANK is: chorale run sets both"},
 		{envControl, unset, "CHORALE_CONTROL is not set, but CHORALE_RANK is: chorale run sets both"},
-		{envToken, "12", "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
-		{envToken, strings.Repeat("x", 32), "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
-		{envToken, strings.Repeat("0", 34), "CHORALE_TOKEN is not 32 hexadecimal digits: chorale run sets it"},
+		{envToken, "12", "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
+		{envToken, strings.Repeat("x", 64), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
+		{envToken, strings.Repeat("0", 66), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envToken, unset, "CHORALE_TOKEN is not set, but CHORALE_RANK is: chorale run sets both"},
 	} {
 		env := maps.Clone(good)

@@ -108,7 +108,7 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, name string, err error) {
 	if host, ok := os.LookupEnv(envHost); ok {
 		name = host + " " + name
 	}
-	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Token: env.Token, Memory: file})
+	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Job: env.Secret.Job(), Memory: file})
 	return ep, name, err
 }
 
@@ -126,7 +126,7 @@ func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, 
 		return nil, nil, err
 	}
 	ep, err := tcp.New(tcp.Config{
-		Rank: env.Rank, Size: env.Size, Token: env.Token,
+		Rank: env.Rank, Size: env.Size, Secret: env.Secret,
 		Listener: listener, Lookup: launcher.lookup,
 	})
 	if err != nil {

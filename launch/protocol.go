@@ -8,9 +8,10 @@ import (
 
 // A message is one line of the control protocol: a JSON object with one field.
 //
-// A rank connects to the launcher and sends
+// A rank connects to the launcher, which proves to the rank that it knows the job's
+// secret. The rank sends its own proof, see package proof, and behind it
 //
-//	{"join":{"token":"…","rank":3,"address":"127.0.0.1:40001","memory":"…"}}
+//	{"join":{"address":"127.0.0.1:40001","memory":"…"}}
 //
 // where address is the TCP address at which other ranks reach it, if it has one,
 // and memory names the shared memory that it has mapped: ranks that send the same
@@ -56,8 +57,6 @@ type message struct {
 }
 
 type joinMessage struct {
-	Token          string `json:"token"`
-	Rank           int    `json:"rank"`
 	Address        string `json:"address,omitempty"`
 	Memory         string `json:"memory,omitempty"`
 	FallbackReason string `json:"fallbackReason,omitempty"`

@@ -2,8 +2,6 @@ package launch
 
 import (
 	"context"
-	"crypto/rand"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -147,12 +145,4 @@ func Notify(c chan<- os.Signal) {
 			signal.Notify(c, sig)
 		}
 	}
-}
-
-// newToken returns the secret that authenticates the processes of a job.
-func newToken() (token [16]byte, err error) {
-	if _, err = rand.Read(token[:]); err != nil {
-		err = fmt.Errorf("making the job's token: %w", err)
-	}
-	return token, err
 }

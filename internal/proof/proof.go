@@ -41,9 +41,9 @@ const (
 	noPeer                     // the job has no such rank as the one that dials
 )
 
-// ErrDropped says that a connection ended before the proof was complete. The listener
+// ErrDropped says that a connection ended before the handshake was complete. The listener
 // may have dropped it among others: another attempt may succeed.
-var ErrDropped = errors.New("the connection ended before the proof of the job's secret")
+var ErrDropped = errors.New("the connection ended during the handshake")
 
 // A Prover is one end of a job's connections. Its methods may be called concurrently.
 type Prover struct {

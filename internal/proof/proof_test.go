@@ -109,9 +109,9 @@ func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
 		{"mail", []byte("220 mail.example.org ESMTP\r\n"), "is no rank and no launcher", false},
 		{"another version", newer, "speaks version 2 of the handshake, this process version 1", false},
 		{"a status of none", appendGreeting(nil, 99), "answers with status 99", false},
-		{"nothing", nil, "ended before", true},
-		{"half a greeting", answer[:9], "ended before", true},
-		{"half an answer", append(answer, 1, 2, 3), "ended before", true},
+		{"nothing", nil, "ended during", true},
+		{"half a greeting", answer[:9], "ended during", true},
+		{"half an answer", append(answer, 1, 2, 3), "ended during", true},
 		{"its own hello", nil, "does not know the secret", false},
 	} {
 		a, b := pair(t)

@@ -23,8 +23,8 @@ type Config struct {
 	// keeps the file, and may close it afterwards.
 	Memory *os.File
 
-	// Token is the secret of the job, which its memory holds too.
-	Token [16]byte
+	// Job names the job, as its memory does.
+	Job [16]byte
 
 	// Local is the number of ranks on this machine, 0 for all of them. A rank that
 	// waits spins for a moment if each of them can have a core.
@@ -93,7 +93,7 @@ func New(cfg Config) (*Endpoint, error) {
 	case cfg.Memory == nil:
 		return nil, fmt.Errorf("shm: rank %d of %d needs the job's Memory", cfg.Rank, cfg.Size)
 	}
-	seg, err := open(cfg.Memory, cfg.Size, cfg.Token)
+	seg, err := open(cfg.Memory, cfg.Size, cfg.Job)
 	if err != nil {
 		return nil, fmt.Errorf("shm: rank %d: %w", cfg.Rank, err)
 	}

@@ -8,8 +8,8 @@ import "crypto/rand"
 func Loopback(n int) ([]*Endpoint, error) { return loopback(n, Config{}) }
 
 func loopback(n int, cfg Config) ([]*Endpoint, error) {
-	rand.Read(cfg.Token[:]) // never fails
-	memory, err := NewMemory(n, cfg.Token)
+	rand.Read(cfg.Job[:]) // never fails
+	memory, err := NewMemory(n, cfg.Job)
 	if err != nil {
 		return nil, err
 	}

@@ -24,15 +24,15 @@ func TestAConfigIsChecked(t *testing.T) {
 	for _, c := range []Config{
 		{}, {Rank: 1, Size: 1}, {Rank: -1, Size: 2}, {Size: 2},
 		{Size: 2, Memory: memory},
-		{Size: 3, Memory: memory, Token: [16]byte{1}},
-		{Size: 2, Memory: other, Token: [16]byte{1}},
+		{Size: 3, Memory: memory, Job: [16]byte{1}},
+		{Size: 2, Memory: other, Job: [16]byte{1}},
 	} {
 		if e, err := New(c); err == nil {
 			e.Close()
 			t.Errorf("New(%+v) makes an endpoint", c)
 		}
 	}
-	c := Config{Size: 2, Memory: memory, Token: [16]byte{1}}
+	c := Config{Size: 2, Memory: memory, Job: [16]byte{1}}
 	e, err := New(c)
 	if err != nil {
 		t.Fatal(err)

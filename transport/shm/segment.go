@@ -19,7 +19,7 @@ type header struct {
 	magic   [8]byte
 	version uint32
 	size    uint32
-	token   [16]byte
+	job     [16]byte
 }
 
 const version = 2
@@ -29,7 +29,7 @@ var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 // NewMemory makes the shared memory of a job. It belongs to the processes that have
 // the file: the ranks inherit it, and when the last of them ends nothing is left of
 // it. An error says what the system lacks.
-func NewMemory(size int, token [16]byte) (*os.File, error) {
+func NewMemory(size int, job [16]byte) (*os.File, error) {
 	total, err := MemoryLen(size)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func NewMemory(size int, token [16]byte) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	h := header{magic, version, uint32(size), token}
+	h := header{magic, version, uint32(size), job}
 	if _, err := f.WriteAt(unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)), 0); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("shm: %w", err)
@@ -47,13 +47,13 @@ func NewMemory(size int, token [16]byte) (*os.File, error) {
 }
 
 // open maps the shared memory of a job.
-func open(f *os.File, size int, token [16]byte) (*segment, error) {
+func open(f *os.File, size int, job [16]byte) (*segment, error) {
 	s := &segment{layout: layoutOf(size)}
 	var err error
 	if s.mem, s.own, err = mapMemory(f); err != nil {
 		return nil, err
 	}
-	if len(s.mem) < headerLen || *s.header() != (header{magic, version, uint32(size), token}) || len(s.mem) != s.total() {
+	if len(s.mem) < headerLen || *s.header() != (header{magic, version, uint32(size), job}) || len(s.mem) != s.total() {
 		return nil, errors.Join(fmt.Errorf("file %s is not the memory of this job of %d ranks", f.Name(), size), s.close())
 	}
 	return s, nil

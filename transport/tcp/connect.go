@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,17 +9,16 @@ import (
 	"net"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 const (
-	version = 1
-	magic   = "chorale"
+	version = 2
 
-	dialTimeout        = 10 * time.Second // for a connection and a reply to the request
-	requestTimeout     = 5 * time.Second  // for a request on a connection that was accepted
-	unauthenticatedMax = 64               // connections that have sent no request yet
+	dialTimeout  = 10 * time.Second // for the connection itself, which the peer's system makes
+	crossTimeout = 10 * time.Second // for the connection of a peer whose own request wins
 )
 
 // A reply answers a handshake request.
@@ -31,84 +29,168 @@ const (
 	crossed                     // this rank's own request is on its way, and wins
 	hasAborted                  // this rank has given up; the text says why
 	hasLeft                     // this rank leaves the job; the text is its last call
+	refused                     // there is no link for this request; the text says why
 )
 
-// A handshake request begins a connection:
+// A connection begins with the mutual proof of the job's secret, as package proof has
+// it. Behind its proof, the rank that has dialed sends a request
 //
-//	"chorale" · version u8 · token · from u32 · to u32 · size u32
+//	version u8 · 0 u8 · 0 u16 · size u32
 //
-// The reply is
+// and the other one answers with a reply:
 //
-//	"chorale" · version u8 · reply u8 · 0 u8 · text u16 · text
+//	version u8 · reply u8 · text u16 · text
 const (
-	prefixLen  = len(magic) + 1
-	requestLen = prefixLen + 16 + 3*4
-	replyLen   = prefixLen + 4
+	requestLen = 8
+	replyLen   = 4
 )
 
-func (e *Endpoint) request(to int) []byte {
-	b := append([]byte(magic), version)
-	b = append(b, e.cfg.Token[:]...)
-	for _, n := range []int{e.cfg.Rank, to, e.cfg.Size} {
-		b = binary.LittleEndian.AppendUint32(b, uint32(n))
-	}
-	return b
+func appendRequest(b []byte, size int) []byte {
+	return binary.LittleEndian.AppendUint32(append(b, version, 0, 0, 0), uint32(size))
 }
 
-// requester returns the rank that a request is from, or -1 if it is not from a rank
-// of this job to this rank.
-func (e *Endpoint) requester(b []byte) int {
-	n := func(i int) uint32 { return binary.LittleEndian.Uint32(b[requestLen-12+4*i:]) }
-	authentic := subtle.ConstantTimeCompare(b[prefixLen:requestLen-12], e.cfg.Token[:]) == 1
-	from := n(0)
-	if string(b[:len(magic)]) != magic || !authentic || n(1) != uint32(e.cfg.Rank) || n(2) != uint32(e.cfg.Size) ||
-		from >= uint32(e.cfg.Size) || from == uint32(e.cfg.Rank) {
-		return -1
+// checkRequest returns why a request of a rank of this job is refused, or "".
+func checkRequest(b []byte, size int) string {
+	n := binary.LittleEndian.Uint32(b[4:])
+	switch {
+	case b[0] != version:
+		return fmt.Sprintf("it speaks version %d, this rank version %d", version, b[0])
+	case n != uint32(size):
+		return fmt.Sprintf("its job has %d ranks, and this one %d", size, n)
 	}
-	return int(from)
+	return ""
 }
 
 func appendReply(b []byte, r reply, text string) []byte {
-	b = append(append(b, magic...), version, byte(r), 0)
+	text = text[:min(len(text), reasonMax)]
+	b = append(b, version, byte(r))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(text)))
 	return append(b, text...)
 }
 
-// dial brings a link up, or ends it with a reason.
-func (e *Endpoint) dial(l *link) {
-	addr, err := e.cfg.Lookup(e.connecting.ctx, l.peer)
-	if err != nil {
-		e.unreachable(l, err)
-		return
+// readReply reads the reply to a request.
+func readReply(conn io.Reader) (r reply, text string, err error) {
+	var b [replyLen]byte
+	if _, err := io.ReadFull(conn, b[:]); err != nil {
+		return 0, "", fmt.Errorf("%w: %w", proof.ErrDropped, err)
 	}
-	ctx, cancel := context.WithTimeout(e.connecting.ctx, dialTimeout)
-	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err == nil {
-		if !e.enter(l, dialing, requesting) { // the peer was faster
-			conn.Close()
-			return
-		}
-		err = e.sendRequest(ctx, l, conn)
+	r, length := reply(b[1]), binary.LittleEndian.Uint16(b[2:])
+	switch {
+	case b[0] != version:
+		return 0, "", fmt.Errorf("it speaks version %d, this rank version %d", b[0], version)
+	case r < accepted || r > refused || length > reasonMax:
+		return 0, "", fmt.Errorf("it sends the reply %x, which is none", b)
 	}
-	if err == nil {
-		return
+	p := make([]byte, length)
+	if _, err := io.ReadFull(conn, p); err != nil {
+		return 0, "", fmt.Errorf("%w: %w", proof.ErrDropped, err)
 	}
-	if ctx.Err() == nil {
-		// By now it may be known what has become of the rank.
-		if _, known := e.cfg.Lookup(ctx, l.peer); known != nil {
-			err = known
-		}
-	}
-	e.unreachable(l, err)
+	return r, string(p), nil
 }
 
-// enter takes a link that is still wanted from one phase to the next.
+// dial brings a link up, or ends it with a reason. A peer that does not answer is
+// waited for as long as the peer is in the job: it may have been stopped. A connection
+// that the peer drops is made anew, for proof.RetryTimeout.
+func (e *Endpoint) dial(l *link) {
+	var retry proof.Retry
+	for {
+		switch err := e.connect(l); {
+		case err == nil:
+			return
+		case err == errNotCome:
+			retry = proof.Retry{} // the peer answers
+		case !errors.Is(err, proof.ErrDropped) || !e.enter(l, requesting, dialing) || !retry.Wait(e.connecting.ctx):
+			e.unreachable(l, err)
+			return
+		}
+	}
+}
+
+var (
+	errNotCome = errors.New("the peer's own connection has not come")
+	errFaster  = errors.New("the peer's own connection has come first")
+)
+
+// connect connects to the peer of a link once, and does what the peer replies. It
+// returns nil if nothing is left to do.
+func (e *Endpoint) connect(l *link) error {
+	ctx := e.connecting.ctx
+	addr, err := e.cfg.Lookup(ctx, l.peer) // by now it may be known what has become of the rank
+	if err != nil {
+		return err
+	}
+	d := net.Dialer{Timeout: dialTimeout}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		if _, known := e.cfg.Lookup(ctx, l.peer); known != nil {
+			return known
+		}
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	r, text, err := e.request(l, conn)
+	if stop() && err == nil && r == accepted {
+		e.bringUp(l, conn)
+		return nil
+	}
+	conn.Close()
+	switch {
+	case err == errFaster || ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w", addr, err)
+	case r == refused:
+		return errors.New(text)
+	case r == crossed:
+		return e.expect(l)
+	}
+	n := progress.Notice{Left: r == hasLeft, Reason: text}
+	return n.PeerError(e.cfg.Rank, l.peer)
+}
+
+// request sends a request to a peer that has proven the secret, and returns its reply.
+func (e *Endpoint) request(l *link, conn net.Conn) (reply, string, error) {
+	mine, err := e.connecting.prover.Dial(conn, uint32(l.peer))
+	if err != nil {
+		return 0, "", err
+	}
+	if !e.enter(l, dialing, requesting) {
+		return 0, "", errFaster
+	}
+	if _, err := conn.Write(appendRequest(mine[:], e.cfg.Size)); err != nil {
+		return 0, "", fmt.Errorf("%w: %w", proof.ErrDropped, err)
+	}
+	return readReply(conn)
+}
+
+// expect waits for the connection of a peer whose own request wins. If it does not
+// come, the link may be dialed again: the peer may have given up.
+func (e *Endpoint) expect(l *link) error {
+	e.engine.Lock()
+	if l.phase == requesting {
+		l.phase = expecting
+		if e.engine.Failed() {
+			l.noticeDone() // the reply to the peer's request has it
+		}
+	}
+	e.engine.Unlock()
+	select {
+	case <-l.opened:
+	case <-e.connecting.ctx.Done():
+	case <-time.After(crossTimeout):
+		if e.enter(l, expecting, dialing) {
+			return errNotCome
+		}
+	}
+	return nil
+}
+
+// enter takes a link that is still wanted from one phase to the next, where it may be
+// already.
 func (e *Endpoint) enter(l *link, from, to phase) bool {
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	if l.phase != from || l.err != nil || e.engine.Failed() {
+	if l.phase != from && l.phase != to || l.err != nil || e.engine.Failed() {
 		return false
 	}
 	l.phase = to
@@ -130,62 +212,6 @@ func (e *Endpoint) unreachable(l *link, err error) {
 	}
 }
 
-// sendRequest sends a request, and does what the reply says.
-func (e *Endpoint) sendRequest(ctx context.Context, l *link, conn net.Conn) error {
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	r, text, err := e.awaitReply(l.peer, conn)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil && r == accepted {
-		e.bringUp(l, conn)
-		return nil
-	}
-	conn.Close()
-	switch {
-	case err != nil:
-		return err
-	case r == hasAborted, r == hasLeft:
-		n := progress.Notice{Left: r == hasLeft, Reason: text}
-		return n.PeerError(e.cfg.Rank, l.peer)
-	}
-	e.engine.Lock()
-	if l.phase == requesting {
-		l.phase = expecting
-		if e.engine.Failed() {
-			l.noticeDone() // the reply to the peer's request has it
-		}
-	}
-	e.engine.Unlock()
-	select {
-	case <-l.opened:
-		return nil
-	case <-ctx.Done():
-		return errors.New("its own connection has not come")
-	}
-}
-
-// awaitReply sends a request to a rank, and returns its reply.
-func (e *Endpoint) awaitReply(peer int, conn net.Conn) (reply, string, error) {
-	if _, err := conn.Write(e.request(peer)); err != nil {
-		return 0, "", err
-	}
-	b := make([]byte, replyLen)
-	if _, err := io.ReadFull(conn, b); err != nil {
-		return 0, "", fmt.Errorf("no answer from %s: %w", conn.RemoteAddr(), err)
-	}
-	r := reply(b[prefixLen])
-	switch {
-	case string(b[:len(magic)]) != magic || r < accepted || r > hasLeft:
-		return 0, "", fmt.Errorf("what listens at %s is no rank", conn.RemoteAddr())
-	case b[len(magic)] != version:
-		return 0, "", fmt.Errorf("it speaks version %d, this rank version %d", b[len(magic)], version)
-	}
-	text := make([]byte, min(binary.LittleEndian.Uint16(b[prefixLen+2:]), reasonMax))
-	_, err := io.ReadFull(conn, text)
-	return r, string(text), err
-}
-
 // bringUp brings a link up on a connection that both ends agree on.
 func (e *Endpoint) bringUp(l *link, conn net.Conn) {
 	e.engine.Lock()
@@ -202,50 +228,30 @@ func (e *Endpoint) bringUp(l *link, conn net.Conn) {
 	l.attach(s)
 }
 
-// accept lets other ranks connect. A connection without a request is kept for
-// requestTimeout at most, and at most unauthenticatedMax of them at a time.
+// accept lets the ranks of the job connect. While no file descriptor is free, nothing
+// is accepted; an operation of this rank that needs a connection then fails, since it
+// dials too.
 func (e *Endpoint) accept() {
-	unauthenticated := make(chan struct{}, unauthenticatedMax)
-	for {
-		conn, err := e.cfg.Listener.Accept()
-		switch {
-		case err == nil:
-		case errors.Is(err, net.ErrClosed):
-			return
-		default: // no file descriptor is free, most likely; one may be soon
-			select {
-			case <-e.connecting.ctx.Done():
-				return
-			case <-time.After(requestTimeout / 100):
-			}
-			continue
-		}
-		select {
-		case unauthenticated <- struct{}{}:
-			e.engine.GoUnlocked(func() {
-				e.answer(conn)
-				<-unauthenticated
-			})
-		case <-e.connecting.ctx.Done():
-			conn.Close()
-			return
-		}
-	}
+	s := proof.Server{Prover: e.connecting.prover, Listener: e.cfg.Listener, Handle: e.answer}
+	s.Serve(e.connecting.ctx)
 }
 
-// answer answers the request of a connection.
-func (e *Endpoint) answer(conn net.Conn) {
+// answer answers the request of a rank that has proven the secret.
+func (e *Endpoint) answer(peer int, conn net.Conn) {
 	stop := context.AfterFunc(e.connecting.ctx, func() { conn.Close() })
 	defer stop()
-	peer, err := e.readRequest(conn)
-	if err != nil {
+	var b [requestLen]byte
+	if _, err := io.ReadFull(conn, b[:]); err != nil {
+		conn.Close()
+		return
+	}
+	if why := checkRequest(b[:], e.cfg.Size); why != "" {
+		conn.Write(appendReply(nil, refused, why))
 		conn.Close()
 		return
 	}
 	l, r, text := e.decide(peer)
-	if r != 0 {
-		_, err = conn.Write(appendReply(nil, r, text))
-	}
+	_, err := conn.Write(appendReply(nil, r, text))
 	switch {
 	case r != accepted:
 		conn.Close() // whether the reply has arrived changes nothing here
@@ -260,34 +266,8 @@ func (e *Endpoint) answer(conn net.Conn) {
 	}
 }
 
-// readRequest reads a request and returns the rank that it is from.
-func (e *Endpoint) readRequest(conn net.Conn) (int, error) {
-	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
-		return 0, err
-	}
-	b := make([]byte, requestLen)
-	if _, err := io.ReadFull(conn, b[:prefixLen]); err != nil {
-		return 0, err
-	}
-	if string(b[:len(magic)]) == magic && b[len(magic)] != version {
-		_, err := conn.Write(appendReply(nil, hasLeft, "")) // the peer reads the version in it
-		return 0, errors.Join(errNoRank, err)
-	}
-	if _, err := io.ReadFull(conn, b[prefixLen:]); err != nil {
-		return 0, err
-	}
-	peer := e.requester(b)
-	if peer < 0 {
-		return 0, errNoRank
-	}
-	return peer, nil
-}
-
-var errNoRank = errors.New("not a rank of this job")
-
 // decide decides what to reply to the request of a rank. Where both ranks have sent a
-// request, the lower rank's connection is the link. No reply means that the rank has a
-// link already, or had one.
+// request, the lower rank's connection is the link.
 func (e *Endpoint) decide(peer int) (l *link, r reply, text string) {
 	e.engine.Lock()
 	defer e.engine.Unlock()
@@ -299,8 +279,10 @@ func (e *Endpoint) decide(peer int) (l *link, r reply, text string) {
 			return l, hasLeft, text
 		}
 		return l, hasAborted, text
-	case l.err != nil || l.phase == accepting || l.phase == up:
-		return l, 0, ""
+	case l.err != nil:
+		return l, refused, fmt.Sprintf("it has ended its link with this rank: %v", l.err)
+	case l.phase == accepting || l.phase == up:
+		return l, refused, "it has a link with this rank already"
 	case l.phase == requesting && e.cfg.Rank < peer:
 		return l, crossed, ""
 	}

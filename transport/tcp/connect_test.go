@@ -7,14 +7,16 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
 
 // call connects to an endpoint as a program that is no rank would, and writes.
-func call(t *testing.T, e *Endpoint, says []byte) net.Conn {
+func call(t testing.TB, e *Endpoint, says []byte) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", e.cfg.Listener.Addr().String())
 	if err != nil {
@@ -27,47 +29,65 @@ func call(t *testing.T, e *Endpoint, says []byte) net.Conn {
 	return c
 }
 
-// changed returns a request with other bytes at one place.
-func changed(request []byte, at int, with ...byte) []byte {
-	b := bytes.Clone(request)
-	copy(b[at:], with)
-	return b
+// callAs connects to an endpoint, proves the secret as a rank, and writes.
+func callAs(t testing.TB, e *Endpoint, rank int, says []byte) net.Conn {
+	t.Helper()
+	c := call(t, e, nil)
+	mine, err := proof.NewProver(e.cfg.Secret, uint32(rank), e.cfg.Size).Dial(c, uint32(e.cfg.Rank))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(append(mine[:], says...)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// refusal returns the text with which an endpoint refuses what a rank says.
+func refusal(t *testing.T, e *Endpoint, rank int, says []byte) string {
+	t.Helper()
+	r, text, err := readReply(callAs(t, e, rank, says))
+	if err != nil || r != refused {
+		t.Errorf("%x gets the reply %d %q, %v; want it refused", says, r, text, err)
+	}
+	return text
 }
 
 func TestConnectionsOfNoRankAreDropped(t *testing.T) {
 	ends := job(t, 3)
-	request := ends[1].request(0)
-	numbers := requestLen - 12
-	for name, says := range map[string][]byte{
-		"other words":     []byte("GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: a scanner\r\n\r\n"),
-		"another token":   changed(request, prefixLen, 1, 2, 3),
-		"my own rank":     changed(request, numbers, 0),
-		"no such rank":    changed(request, numbers, 3),
-		"a negative rank": changed(request, numbers, 0xff, 0xff, 0xff, 0xff),
-		"for another":     changed(request, numbers+4, 2),
-		"another size":    changed(request, numbers+8, 4),
-	} {
-		c := call(t, ends[0], says)
-		if reply, _ := io.ReadAll(c); len(reply) > 0 {
-			t.Errorf("%s: got the reply %q", name, reply)
-		}
+	stranger := proof.NewProver(proof.Secret{1}, 1, 3)
+	if _, err := stranger.Dial(call(t, ends[0], nil), 0); err == nil || !strings.Contains(err.Error(), "another job") {
+		t.Errorf("a rank of another job: %v", err)
 	}
-	call(t, ends[0], nil)          // sends nothing
-	call(t, ends[0], request[:10]) // sends no whole request
+	call(t, ends[0], nil)
+	call(t, ends[0], []byte("chora"))
+	if answer, _ := io.ReadAll(call(t, ends[0], []byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"))); len(answer) > 0 {
+		t.Errorf("a browser gets the answer %q", answer)
+	}
 	each(t, ends[:2], func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
-
-	// A second connection of a rank that has one is dropped, too.
-	if reply, _ := io.ReadAll(call(t, ends[0], request)); len(reply) > 0 {
-		t.Errorf("a second request: got the reply %q", reply)
-	}
 }
 
-func TestAnotherVersionIsRepliedTo(t *testing.T) {
-	ends := job(t, 2)
-	says := changed(ends[1].request(0), len(magic), version+1)
-	reply, err := io.ReadAll(call(t, ends[0], says[:prefixLen]))
-	if err != nil || len(reply) != replyLen || reply[len(magic)] != version {
-		t.Errorf("got %q, %v", reply, err)
+func TestARankIsToldWhyItsRequestIsRefused(t *testing.T) {
+	ends := job(t, 3)
+	newer := appendRequest(nil, 3)
+	newer[0]++
+	if _, _, err := readReply(bytes.NewReader(appendReply(nil, accepted, "")[:0])); !errors.Is(err, proof.ErrDropped) {
+		t.Errorf("no reply: %v", err)
+	}
+	if got, want := refusal(t, ends[0], 1, newer), "it speaks version 2, this rank version 3"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := refusal(t, ends[0], 1, appendRequest(nil, 4)), "its job has 3 ranks, and this one 4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	each(t, ends[:2], func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
+	if got, want := refusal(t, ends[0], 1, appendRequest(nil, 3)), "it has a link with this rank already"; got != want {
+		t.Errorf("a second rank 1: %q, want %q", got, want)
+	}
+	ends[1].Close()
+	until(ends[0], func() bool { ends[0].links[1].poll(); return ends[0].links[1].err != nil })
+	if got, want := refusal(t, ends[0], 1, appendRequest(nil, 3)), "it has ended its link with this rank: "; !strings.HasPrefix(got, want) {
+		t.Errorf("a rank 1 that comes back: %q, want %q", got, want)
 	}
 }
 
@@ -85,8 +105,8 @@ func TestOfTwoRequestsTheLowerRanksWins(t *testing.T) {
 		{"the higher has sent a request", 1, requesting, accepted, accepting},
 		{"the lower has sent no request", 0, dialing, accepted, accepting},
 		{"the higher expects a request", 1, expecting, accepted, accepting},
-		{"it is a second request", 1, accepting, 0, accepting},
-		{"there is a connection", 0, up, 0, up},
+		{"it is a second request", 1, accepting, refused, accepting},
+		{"there is a connection", 0, up, refused, up},
 	} {
 		e := job(t, 2)[c.me]
 		e.link(1 - c.me).phase = c.phase
@@ -147,7 +167,7 @@ func TestARankThatWillNeverJoinIsAnError(t *testing.T) {
 		{func(context.Context, int) (string, error) { return "", errors.New("it never started") }, transport.ErrLost, "it never started"},
 		{func(context.Context, int) (string, error) { return "", transport.ErrLeft }, transport.ErrLeft, ""},
 		{at(closed), transport.ErrLost, closed.Addr().String()},
-		{at(strange), transport.ErrLost, "is no rank"},
+		{at(strange), transport.ErrLost, "is no rank and no launcher"},
 	} {
 		for _, receives := range []bool{false, true} {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -191,7 +211,7 @@ func TestNoOperationWaitsForALookupLongerThanItsContext(t *testing.T) {
 
 // impostor makes an endpoint of rank 0 of two, and a connection on which the
 // test plays rank 1.
-func impostor(t *testing.T) (*Endpoint, net.Conn) {
+func impostor(t testing.TB) (*Endpoint, net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,11 +225,9 @@ func impostor(t *testing.T) (*Endpoint, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	other := Endpoint{cfg: Config{Rank: 1, Size: 2}}
-	c := call(t, e, other.request(0))
-	b := make([]byte, replyLen)
-	if _, err := io.ReadFull(c, b); err != nil || reply(b[prefixLen]) != accepted {
-		t.Fatalf("got the reply %q, %v", b, err)
+	c := callAs(t, e, 1, appendRequest(nil, 2))
+	if r, text, err := readReply(c); r != accepted || err != nil {
+		t.Fatalf("got the reply %d %q, %v", r, text, err)
 	}
 	return e, c
 }

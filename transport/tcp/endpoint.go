@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
@@ -25,8 +26,9 @@ type Config struct {
 	// there; one that wraps [transport.ErrLeft] says that it has left.
 	Lookup func(ctx context.Context, rank int) (addr string, err error)
 
-	// Token is the secret of the job. A connection without it is dropped.
-	Token [16]byte
+	// Secret is the secret of the job. A connection whose peer does not prove that it
+	// knows the secret is dropped.
+	Secret proof.Secret
 
 	// Local is the number of ranks on this machine, 0 for all of them. A rank that
 	// waits spins for a moment if each of them can have a core.
@@ -51,6 +53,7 @@ type Endpoint struct {
 type background struct {
 	ctx    context.Context // ends when the endpoint is closed
 	cancel context.CancelFunc
+	prover *proof.Prover
 }
 
 // A pollSet is what the progress owner polls.
@@ -103,6 +106,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &openEndpoints)}
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
+	e.connecting.prover = proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)
 	openEndpoints.Add(1)
 	if cfg.Listener != nil {
 		e.engine.GoUnlocked(e.accept)

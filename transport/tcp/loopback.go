@@ -2,9 +2,9 @@ package tcp
 
 import (
 	"context"
-	"crypto/rand"
 	"net"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -16,8 +16,7 @@ func Loopback(n int) ([]*Endpoint, error) {
 }
 
 func loopback(n int, poller func([]*link) (poller, error)) ([]*Endpoint, error) {
-	var token [16]byte
-	rand.Read(token[:]) // never fails
+	secret := proof.NewSecret()
 	ends := make([]*Endpoint, n)
 	addrs := make([]string, n)
 	lookup := func(_ context.Context, rank int) (string, error) {
@@ -30,7 +29,7 @@ func loopback(n int, poller func([]*link) (poller, error)) ([]*Endpoint, error) 
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err == nil {
 			addrs[rank] = l.Addr().String()
-			ends[rank], err = newEndpoint(Config{Rank: rank, Size: n, Listener: l, Lookup: lookup, Token: token}, poller)
+			ends[rank], err = newEndpoint(Config{Rank: rank, Size: n, Listener: l, Lookup: lookup, Secret: secret}, poller)
 		}
 		if err != nil {
 			for _, e := range ends[:rank] {

@@ -13,7 +13,7 @@ import (
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "TCP", map[string]int64{
 		"version": version, "requestLen": int64(requestLen), "replyLen": int64(replyLen),
-		"dialTimeout": int64(dialTimeout), "requestTimeout": int64(requestTimeout), "unauthenticatedMax": unauthenticatedMax,
+		"dialTimeout": int64(dialTimeout), "crossTimeout": int64(crossTimeout),
 		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "copyMax": copyMax,
 		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "streamLen": streamLen,
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "spinLinks": spinLinks,
@@ -60,8 +60,8 @@ func TestThePageHasTheKindsOfFrames(t *testing.T) {
 	if want := []frameKind{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; !reflect.DeepEqual(kinds, want) {
 		t.Errorf("the kinds are numbered %d", kinds)
 	}
-	if want := "1 `accepted`, 2 `crossed`, 3 `hasAborted` or 4 `hasLeft`"; !strings.Contains(section, want) ||
-		accepted != 1 || crossed != 2 || hasAborted != 3 || hasLeft != 4 {
+	if want := "1 `accepted`, 2 `crossed`, 3 `hasAborted`, 4 `hasLeft` or 5 `refused`"; !strings.Contains(section, want) ||
+		accepted != 1 || crossed != 2 || hasAborted != 3 || hasLeft != 4 || refused != 5 {
 		t.Errorf("the replies are not %s", want)
 	}
 }

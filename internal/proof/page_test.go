@@ -1,0 +1,17 @@
+package proof
+
+import (
+	"testing"
+
+	"github.com/chorale-go/chorale/internal/pagetest"
+)
+
+func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
+	pagetest.CheckNumbersOf(t, "security.md", "The proof", map[string]int64{
+		"version": version, "greetingLen": int64(greetingLen), "helloLen": int64(helloLen), "answerLen": int64(answerLen),
+		"ProofLen": ProofLen, "Launcher": Launcher, "refuseTimeout": int64(refuseTimeout),
+	})
+	if otherVersion != 1 || otherJob != 2 || otherRank != 3 || noPeer != 4 {
+		t.Error("the page has other numbers for the status of an answer")
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package launch
+
+import (
+	"testing"
+
+	"github.com/chorale-go/chorale/internal/pagetest"
+	"github.com/chorale-go/chorale/internal/proof"
+)
+
+func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
+	pagetest.CheckNumbersOf(t, "security.md", "Bounds", map[string]int64{
+		"UnprovenMax": proof.UnprovenMax, "Timeout": int64(proof.Timeout), "RetryTimeout": int64(proof.RetryTimeout),
+		"joinTimeout": int64(joinTimeout), "maxMessage": maxMessage, "writeTimeout": int64(writeTimeout),
+		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
+	})
+}
