@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/transport"
@@ -24,27 +25,58 @@ type Func = func(ctx context.Context, c *Comm) error
 // rank of the job; under --transport inproc it runs f once per rank. A process
 // started by hand is the only rank of its job.
 //
-// If f fails or panics, Main writes the error to standard error, tells the other
-// ranks, and exits with status 1. An interrupt or a termination signal ends the
-// context. If f then fails, the exit status is 128 plus the signal's number.
+// If f fails, panics or calls [runtime.Goexit], Main writes the error to standard
+// error, tells the other ranks, and exits with status 1. An interrupt or a
+// termination signal ends the context. If f then fails, the exit status is 128 plus
+// the signal's number.
+//
+// When f has returned, Main leaves the job as [Comm.Close] does, which may wait for
+// receivers. A signal ends that wait, with an error.
 //
 // Messages of collectives that f leaves unreceived are an error: the ranks did not
 // make the same calls.
 func Main(f Func) {
-	os.Exit(run(f))
+	ctx := signalContext()
+	exit := func(err error) { os.Exit(exitStatus(ctx, err)) }
+	env, err := launch.Environment()
+	if err != nil {
+		exit(err)
+	}
+	if env.Transport == "inproc" {
+		exit(Run(ctx, env.Size, f))
+	}
+	c, err := Join(ctx)
+	if err != nil {
+		exit(err)
+	}
+	runRank(ctx, c, f, func(err error) { exit(c.leave(ctx, err)) })
 }
 
-func run(f Func) (status int) {
+// signalContext returns a context that an interrupt or a termination ends, unless
+// this process was started with that signal ignored. A second signal has its
+// default effect: it ends the process.
+func signalContext() context.Context {
 	ctx, stop := context.WithCancelCause(context.Background())
-	defer stop(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
 	go func() {
 		stop(signalError{<-signals})
-		// A second signal has its default effect: it ends the process.
 		signal.Stop(signals)
 	}()
-	err := join(ctx, f)
+	return ctx
+}
+
+// signalError is the cause of a context that a signal has ended.
+type signalError struct{ os.Signal }
+
+func (e signalError) Error() string { return "signal: " + e.String() }
+
+// exitStatus prints an error of Main, and returns the exit status for it.
+func exitStatus(ctx context.Context, err error) int {
 	if err == nil {
 		return 0
 	}
@@ -58,30 +90,38 @@ func run(f Func) (status int) {
 	return 1
 }
 
-// signalError is the cause of a context that a signal has ended.
-type signalError struct{ os.Signal }
+// errGoexit is the error of a function that has returned in no other way.
+var errGoexit = errors.New("left by runtime.Goexit")
 
-func (e signalError) Error() string { return "signal: " + e.String() }
+// runRank runs a rank's function, and calls leave with its error in the end. If
+// the function calls runtime.Goexit, leave runs while the goroutine ends.
+func runRank(ctx context.Context, c *Comm, f Func, leave func(error)) {
+	err := errGoexit
+	defer func() { leave(err) }()
+	err = callRecovered(ctx, c, func(ctx context.Context, c *Comm) error {
+		if err := f(ctx, c); err != nil {
+			return err
+		}
+		return c.job.endpoint.CheckUnreceived()
+	})
+}
 
-// join runs f in the job that the process was started in.
-func join(ctx context.Context, f Func) error {
-	env, err := launch.Environment()
-	if err != nil {
-		return err
-	}
-	if env.Transport == "inproc" {
-		return Run(ctx, env.Size, f)
-	}
-	c, err := Join(ctx)
-	if err != nil {
-		return err
-	}
-	err = runRank(ctx, c, f)
+// leave ends this rank's part in the job, and returns its error. If that is nil,
+// leaving may wait for receivers, but not for long when ctx has ended.
+func (c *Comm) leave(ctx context.Context, err error) error {
 	if err != nil {
 		c.abort(err)
+	} else {
+		defer context.AfterFunc(ctx, func() {
+			time.Sleep(leaveTime)
+			c.abort(context.Cause(ctx))
+		})()
 	}
 	return errors.Join(err, c.Close())
 }
+
+// leaveTime is for receivers to take what they were sent, after a signal.
+const leaveTime = 200 * time.Millisecond
 
 // abort ends this rank's part in the job and tells its peers the reason. An
 // Exchange whose context has ended does both.
@@ -89,15 +129,6 @@ func (c *Comm) abort(reason error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is the reason
-}
-
-// runRank calls f, and then checks that the rank has received every message of a
-// collective. If it has not, the ranks did not make the same calls.
-func runRank(ctx context.Context, c *Comm, f Func) error {
-	if err := callRecovered(ctx, c, f); err != nil {
-		return err
-	}
-	return c.job.endpoint.CheckUnreceived()
 }
 
 // Join attaches the process to the job that it was started in, as one rank. A
@@ -138,8 +169,7 @@ func Run(ctx context.Context, n int, f Func) error {
 		ranks.Go(func() {
 			c := NewComm(job.Endpoint(rank), config)
 			defer c.Close()
-			err := errors.New("left by runtime.Goexit") // unless runRank returns
-			defer func() {
+			runRank(ctx, c, f, func(err error) {
 				if err == nil {
 					return
 				}
@@ -148,8 +178,7 @@ func Run(ctx context.Context, n int, f Func) error {
 					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})
 					cancel()
 				})
-			}()
-			err = runRank(ctx, c, f)
+			})
 		})
 	}
 	ranks.Wait()

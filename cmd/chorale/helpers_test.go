@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -94,15 +95,18 @@ func appendPID(file string) {
 }
 
 // sums ROUNDS [RANK END] adds up ones ROUNDS times. In the middle, the rank ends:
-// killed, or with an error.
+// killed, with an error, or by runtime.Goexit.
 func sums() {
 	rounds, _ := strconv.Atoi(os.Args[1])
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		sum := []int{0}
 		for round := range rounds {
 			if round == rounds/2 && len(os.Args) > 2 && os.Args[2] == strconv.Itoa(c.Rank()) {
-				if os.Args[3] == "error" {
+				switch os.Args[3] {
+				case "error":
 					return errors.New("no more sums")
+				case "goexit":
+					runtime.Goexit()
 				}
 				self, _ := os.FindProcess(os.Getpid())
 				self.Kill()
