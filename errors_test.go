@@ -7,9 +7,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/inproc"
 )
 
 func TestArgumentErrorsLeaveTheCommunicatorUsable(t *testing.T) {
@@ -179,6 +182,19 @@ func TestGoexitOfARankEndsTheJob(t *testing.T) {
 	}
 }
 
+func TestGoexitOfANonblockingCallIsItsError(t *testing.T) {
+	onRanks(t, 1, func(ctx context.Context, c *chorale.Comm) error {
+		r := chorale.Start(ctx, c, func(context.Context, *chorale.Comm) error {
+			runtime.Goexit()
+			return nil
+		})
+		if err := r.Wait(); err == nil || err.Error() != "left by runtime.Goexit" {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
 func TestNilOperationIsAnArgumentError(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if err := chorale.AllReduce(ctx, c, []int{1}, []int{1}, nil); !errors.Is(err, chorale.ErrArgument) {
@@ -197,12 +213,55 @@ func TestPeersLearnWhyARankAborts(t *testing.T) {
 			chorale.Abort(c, mine)
 			return nil
 		}
-		err := chorale.Barrier(ctx, c)
+		soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		err := chorale.Barrier(soon, c)
 		if !errors.Is(err, chorale.ErrAborted) || !strings.Contains(err.Error(), "mine") {
 			return fmt.Errorf("got %v, want that rank 1 gave up, and why", err)
 		}
 		return nil
 	})
+}
+
+// lingering is an endpoint whose receivers take nothing: its Close waits until the
+// endpoint fails.
+type lingering struct {
+	transport.Endpoint
+	closing chan struct{}
+	failed  chan error
+}
+
+func (l *lingering) Exchange(ctx context.Context, _ transport.Step) error {
+	l.failed <- transport.Cause(ctx)
+	return transport.Cause(ctx)
+}
+
+func (l *lingering) Close() error {
+	close(l.closing)
+	return &transport.UndeliveredError{Err: <-l.failed}
+}
+
+func TestEndOfTheContextEndsTheWaitForReceivers(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		l := &lingering{inproc.New(1).Endpoint(0), make(chan struct{}), make(chan error, 1)}
+		if before {
+			cancel(why)
+		}
+		left := make(chan error, 1)
+		go func() { left <- chorale.Leave(ctx, chorale.NewComm(l, chorale.CommConfig{}), nil) }()
+		<-l.closing
+		cancel(why)
+		select {
+		case err := <-left:
+			if !errors.As(err, new(*transport.UndeliveredError)) || !errors.Is(err, why) {
+				t.Errorf("ended before the rank leaves: %v: got %v, want what is not delivered, and why", before, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("ended before the rank leaves: %v: it waits on", before)
+		}
+	}
 }
 
 func TestPanicOfARankIsItsError(t *testing.T) {

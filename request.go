@@ -80,6 +80,7 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 		if before != nil {
 			<-before.done
 		}
+		r.err = errGoexit // unless f returns
 		r.err = callRecovered(ctx, q.comm, f)
 	}()
 	return r
