@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
@@ -159,7 +159,7 @@ func Run(ctx context.Context, n int, f Func) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	job := inproc.New(n)
-	config := CommConfig{Transport: "inproc", Processors: runtime.GOMAXPROCS(0)}
+	config := CommConfig{Transport: "inproc", Processors: processors.Parallel()}
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport/shm"
 )
@@ -81,7 +81,7 @@ func (j *job) report(format string, args ...any) {
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: runtime.NumCPU()}
+	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available()}
 	if env.Transport == "inproc" {
 		p := j.process(program, -1, env)
 		if err := j.start(p, "", false); err != nil {

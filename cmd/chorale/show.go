@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 )
@@ -74,9 +74,9 @@ With --format json:
 			q := selection.Query{Collective: c, Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
 			switch q.Transport {
 			case "inproc":
-				q.Processors = runtime.GOMAXPROCS(0)
+				q.Processors = processors.Parallel()
 			case "shm":
-				q.Processors = runtime.NumCPU()
+				q.Processors = processors.Available()
 			}
 			choice, err := selection.Choose(q)
 			if err != nil {

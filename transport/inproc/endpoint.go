@@ -1,11 +1,11 @@
 package inproc
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -35,7 +35,7 @@ func New(n int) *Job {
 		stallTimeout: 10*time.Millisecond + time.Duration(n)*50*time.Microsecond,
 		links:        map[linkID]*link{},
 	}
-	if n > runtime.GOMAXPROCS(0) {
+	if n > processors.Parallel() {
 		j.spinning.resume.Store(never)
 	}
 	for rank := range j.endpoints {

@@ -3,6 +3,8 @@ package progress
 import (
 	"runtime"
 	"sync/atomic"
+
+	"github.com/chorale-go/chorale/internal/processors"
 )
 
 // Processors says how the ranks of this machine share its processors.
@@ -14,10 +16,10 @@ type Processors struct {
 }
 
 // Share returns how the ranks on this machine share its processors. Local is the
-// number of those ranks. Residents counts the open endpoints of a transport in this
-// process.
+// number of those ranks. OpenEndpoints counts the open endpoints of a transport in
+// this process.
 func Share(local int, openEndpoints *atomic.Int32) Processors {
-	n := runtime.NumCPU()
+	n := processors.Available()
 	return Processors{
 		Oversubscribed: local > n,
 		RanksPerCore:   (local + n - 1) / n,
