@@ -73,7 +73,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	if err := j.start(p, "", false); err != nil {
 		return "", err
 	}
-	err = j.supervise(ctx, []*process{p}, nil)
+	err = j.supervise(p).wait(ctx)
 	var failed *EndError
 	switch {
 	case errors.As(err, &failed):

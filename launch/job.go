@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
@@ -52,7 +53,7 @@ func newJob(cfg Config) (*job, error) {
 		broken: make(chan error, 2),
 		over:   make(chan struct{}),
 	}
-	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, func(err error) { j.broken <- err })
+	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
 	guard.send(guardMessage{Token: tokenVariable(secret)})
 	if guard.cmd != nil {
 		j.report("guard: process %d", guard.cmd.Process.Pid)
@@ -75,7 +76,7 @@ func (j *job) close() {
 // supervisor does not call it.
 func (j *job) report(format string, args ...any) {
 	if j.cfg.Verbose {
-		fmt.Fprintf(j.err, "chorale: "+format+"\n", args...)
+		j.err.write(&stream{}, fmt.Appendf(nil, "chorale: "+format+"\n", args...), false)
 	}
 }
 
@@ -87,7 +88,7 @@ func (j *job) run(ctx context.Context, program string) error {
 		if err := j.start(p, "", false); err != nil {
 			return err
 		}
-		return j.supervise(ctx, []*process{p}, nil)
+		return j.supervise(p).wait(ctx)
 	}
 	err := j.share(&env)
 	if err != nil {
@@ -104,18 +105,16 @@ func (j *job) run(ctx context.Context, program string) error {
 	env.Control = j.control.address()
 	j.report("control: %s", env.Control)
 
-	var procs []*process
-	for env.Rank = range j.cfg.Size {
-		if ctx.Err() != nil || len(j.cfg.Signals) > 0 {
-			break // supervise ends the ranks that have started
-		}
+	s := j.supervise()
+	for env.Rank = 0; env.Rank < j.cfg.Size && s.goesOn(ctx); env.Rank++ {
 		p := j.process(program, env.Rank, env)
-		if err := j.start(p, j.label(env.Rank), true); err != nil {
-			return j.supervise(ctx, procs, fmt.Errorf("starting %v of %d: %w", p, j.cfg.Size, err))
+		if err := j.start(p, j.label(env.Rank), !j.cfg.Unlabeled || j.cfg.Size > 1); err != nil {
+			s.end(fmt.Errorf("starting %v of %d: %w", p, j.cfg.Size, err), syscall.SIGTERM)
+			break
 		}
-		procs = append(procs, p)
+		s.procs = append(s.procs, p)
 	}
-	return j.supervise(ctx, procs, nil)
+	return s.wait(ctx)
 }
 
 // firstExtra is the file descriptor of the first file in exec.Cmd.ExtraFiles.
@@ -125,9 +124,12 @@ const firstExtra = 3
 // system cannot share memory, auto becomes tcp.
 func (j *job) share(env *JobEnv) error {
 	auto := env.Transport == "auto"
-	if env.Transport == "tcp" || auto && env.Size == 1 {
+	switch {
+	case env.Transport == "tcp" || auto && env.Size == 1:
 		env.Transport = "tcp"
 		return nil
+	case env.Transport != "shm" && !auto:
+		return errTransport(env.Transport)
 	}
 	bytes, err := shm.MemoryLen(env.Size)
 	if err == nil {
@@ -172,7 +174,8 @@ func (j *job) process(program string, rank int, env JobEnv) *process {
 	return p
 }
 
-// start starts a process and watches it: its end will be an event.
+// start starts a process and watches it: its end will be an event. With lines, its
+// output is forwarded in whole lines, each behind the label.
 func (j *job) start(p *process, label string, lines bool) error {
 	var childEnds []*os.File // of the pipes
 	defer func() {
@@ -181,7 +184,7 @@ func (j *job) start(p *process, label string, lines bool) error {
 		}
 	}()
 	for _, to := range []*sink{j.out, j.err} {
-		pipe, w, err := newOutputPipe(to, label, lines)
+		pipe, w, err := newOutputPipe(&stream{to: to, label: label, lines: lines})
 		if err != nil {
 			return err
 		}
@@ -209,7 +212,6 @@ func (j *job) start(p *process, label string, lines bool) error {
 		return err
 	}
 	j.guard.send(guardMessage{Group: p.cmd.Process.Pid})
-	j.report("%v: process %d", p, p.cmd.Process.Pid)
 	if input != nil {
 		go feed(input, p.input, j.over)
 	}
@@ -219,6 +221,11 @@ func (j *job) start(p *process, label string, lines bool) error {
 
 // watch waits for the end of a process and of its output.
 func (j *job) watch(p *process) {
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		j.report("%v: process %d", p, p.cmd.Process.Pid)
+	}()
 	p.cmd.Wait() // a failure is in the state
 	state, failedPeer := p.cmd.ProcessState, -1
 	if p.rank >= 0 {
@@ -226,8 +233,12 @@ func (j *job) watch(p *process) {
 		failedPeer = j.control.failedPeer(p.rank)
 	}
 	j.emit(event{p: p, state: state, failedPeer: failedPeer})
+	select {
+	case <-reported:
+	case <-j.over:
+	}
 	j.report("%v %s", p, endPhrase(state))
-	p.finish()
+	p.finish(j.over)
 	j.guard.send(guardMessage{Ended: p.cmd.Process.Pid})
 	j.emit(event{p: p, finished: true})
 }

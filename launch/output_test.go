@@ -6,9 +6,31 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// sinks are those of a launcher that writes to one file.
+func sinks(w io.Writer) (out, err *sink) {
+	return newSinks(w, w, nil, func(error) {})
+}
+
+// forward returns what a sink gets of a stream.
+func forward(label string, r io.Reader) string {
+	var got strings.Builder
+	to, _ := sinks(&got)
+	(&stream{to: to, label: label, lines: true}).copy(r)
+	return got.String()
+}
+
+var splits = map[string]func(io.Reader) io.Reader{
+	"whole":         func(r io.Reader) io.Reader { return r },
+	"byte by byte":  iotest.OneByteReader,
+	"in halves":     iotest.HalfReader,
+	"data with EOF": iotest.DataErrReader,
+}
 
 func TestLinesAreLabeledHoweverTheReadsSplitThem(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
@@ -19,39 +41,42 @@ func TestLinesAreLabeledHoweverTheReadsSplitThem(t *testing.T) {
 		{"a\n", "# a\n"},
 		{"a\nb", "# a\n# b\n"},
 		{"a\n\nb\r\nc", "# a\n# \n# b\r\n# c\n"},
+		{"\xff\x00\n\xc3", "# \xff\x00\n# \xc3\n"},
 		{long + "\n" + long, "# " + long + "\n# " + long + "\n"},
 	} {
-		for name, split := range map[string]func(io.Reader) io.Reader{
-			"whole":         func(r io.Reader) io.Reader { return r },
-			"byte by byte":  iotest.OneByteReader,
-			"in halves":     iotest.HalfReader,
-			"data with EOF": iotest.DataErrReader,
-		} {
-			var got strings.Builder
-			copyLines(&got, "# ", split(strings.NewReader(test.in)))
-			if diff := cmp.Diff(test.want, got.String()); diff != "" {
+		for name, split := range splits {
+			if diff := cmp.Diff(test.want, forward("# ", split(strings.NewReader(test.in)))); diff != "" {
 				t.Errorf("%.20q %s: (-want +got)\n%.200s", test.in, name, diff)
+			}
+			if diff := cmp.Diff(test.in, forward("", split(strings.NewReader(test.in)))); diff != "" {
+				t.Errorf("%.20q %s, without labels: (-want +got)\n%.200s", test.in, name, diff)
 			}
 		}
 	}
 }
 
-func TestALineThatNeverEndsIsForwardedInPieces(t *testing.T) {
-	pieces := 0
-	longest := 0
-	count := writerFunc(func(p []byte) (int, error) {
-		for line := range strings.Lines(string(p)) {
-			if !strings.HasPrefix(line, "# x") {
-				t.Errorf("a piece begins with %.10q", line)
+func TestALineOfAnyLengthIsOneLine(t *testing.T) {
+	for _, size := range []int{maxLine - 1, maxLine, maxLine + 1, 5*maxLine + 17} {
+		long := strings.Repeat("x", size)
+		for _, end := range []string{"", "\n", "\nnext", "\nnext\n" + long} {
+			in := long + end
+			want := "# " + strings.ReplaceAll(strings.TrimSuffix(in, "\n"), "\n", "\n# ") + "\n"
+			if got := forward("# ", strings.NewReader(in)); got != want {
+				t.Errorf("%d bytes and %.6q: %d bytes forwarded, want %d", size, end, len(got), len(want))
 			}
-			pieces++
-			longest = max(longest, len(line))
+			if got := forward("", strings.NewReader(in)); got != in {
+				t.Errorf("%d bytes and %.6q, without labels: %d bytes forwarded, want %d", size, end, len(got), len(in))
+			}
 		}
-		return len(p), nil
-	})
-	copyLines(count, "# ", io.LimitReader(endless{}, 5*maxLine))
-	if pieces != 5 || longest > maxLine+64<<10 {
-		t.Errorf("%d pieces, the longest of %d bytes; want 5 of about %d", pieces, longest, maxLine)
+	}
+}
+
+func TestTheMemoryOfALineIsBounded(t *testing.T) {
+	to, _ := sinks(io.Discard)
+	s := &stream{to: to, label: "# ", lines: true}
+	s.copy(io.LimitReader(endless{}, 20*maxLine))
+	if cap(s.buf) > 3*maxLine {
+		t.Errorf("it takes %d bytes, want about %d", cap(s.buf), maxLine)
 	}
 }
 
@@ -72,17 +97,128 @@ func TestEachLineIsOneWrite(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	copyLines(check, "# ", iotest.HalfReader(strings.NewReader(strings.Repeat("0123456789\n", 10_000))))
+	to, _ := sinks(check)
+	(&stream{to: to, label: "# ", lines: true}).copy(iotest.HalfReader(strings.NewReader(strings.Repeat("0123456789\n", 10_000))))
 }
+
+// A duet is two ranks that print to one file, one of them on standard error.
+type duet struct {
+	one, two *stream
+	got      strings.Builder
+}
+
+func newDuet(labels bool) *duet {
+	d := new(duet)
+	out, err := sinks(&d.got)
+	d.one, d.two = &stream{to: out, lines: true}, &stream{to: err, lines: true}
+	if labels {
+		d.one.label, d.two.label = "1 ", "2 "
+	}
+	return d
+}
+
+var long = strings.Repeat("x", maxLine)
+
+func TestALineThatGoesOnIsNotTorn(t *testing.T) {
+	for _, labels := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDuet(labels)
+			d.one.add([]byte(long))
+			go func() {
+				d.two.add([]byte("short\n"))
+				d.two.add([]byte("shorter\n"))
+			}()
+			for range 5 {
+				time.Sleep(lineWait * 9 / 10)
+				d.one.add([]byte("y"))
+			}
+			d.one.add([]byte("z\n"))
+			synctest.Wait()
+			want := d.one.label + long + "yyyyyz\n" + d.two.label + "short\n" + d.two.label + "shorter\n"
+			if d.got.String() != want {
+				t.Errorf("got %s", brief(d.got.String()))
+			}
+		})
+	}
+}
+
+func TestALineThatKeepsOthersWaitingIsCutVisibly(t *testing.T) {
+	for name, test := range map[string]struct {
+		pause time.Duration
+		waits time.Duration // of the other line
+	}{
+		"it does not grow": {time.Hour, lineWait},
+		"it never ends":    {lineWait * 9 / 10, lineWaits * lineWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDuet(true)
+				d.one.add([]byte(long))
+				begin := time.Now()
+				done := make(chan time.Duration)
+				go func() {
+					d.two.add([]byte("short\n"))
+					done <- time.Since(begin)
+				}()
+				ticker := time.NewTicker(test.pause)
+				for waiting := true; waiting; {
+					select {
+					case <-ticker.C:
+						d.one.add([]byte("y"))
+					case waited := <-done:
+						waiting = false
+						if waited != test.waits {
+							t.Errorf("the other line waits for %v, want %v", waited, test.waits)
+						}
+					}
+				}
+				d.one.add([]byte("rest\nnext\n"))
+				parts := strings.SplitAfter(strings.ReplaceAll(d.got.String(), "y", ""), "\n")
+				want := []string{"1 " + long + "[...]\n", "2 short\n", "1 [...]rest\n", "1 next\n", ""}
+				if !cmp.Equal(parts, want) {
+					t.Errorf("got %s", brief(d.got.String()))
+				}
+			})
+		})
+	}
+}
+
+func TestACutChangesNothingWithoutLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuet(false)
+		d.one.add([]byte(long))
+		d.two.add([]byte("short\n"))
+		d.one.add([]byte("rest\nnext"))
+		d.one.end()
+		if got := d.got.String(); got != long+"short\nrest\nnext" {
+			t.Errorf("got %s", brief(got))
+		}
+	})
+}
+
+func TestALineWhoseProcessEndsKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuet(true)
+		d.one.add([]byte(long))
+		d.one.end()
+		begin := time.Now()
+		d.two.add([]byte("short\n"))
+		if got := d.got.String(); got != "1 "+long+"\n2 short\n" || time.Since(begin) > 0 {
+			t.Errorf("after %v: %s", time.Since(begin), brief(got))
+		}
+	})
+}
+
+// brief returns a text with its long lines shortened.
+func brief(text string) string { return strings.ReplaceAll(text, long, "x…") }
 
 func TestAnOutputThatFailsIsReportedOnceAndThenDropped(t *testing.T) {
 	broken := errors.New("broken")
 	var reported []error
-	out, _ := newSinks(failing{broken}, io.Discard, func(err error) { reported = append(reported, err) })
+	out, _ := newSinks(failing{broken}, io.Discard, nil, func(err error) { reported = append(reported, err) })
+	s := &stream{to: out, label: "# ", lines: true}
 	for range 3 {
-		if n, err := out.Write([]byte("line\n")); n != 5 || err != nil {
-			t.Errorf("%d, %v; want 5 bytes taken", n, err)
-		}
+		s.add([]byte("line\n"))
 	}
 	if len(reported) != 1 || reported[0] != broken {
 		t.Errorf("reported %v, want it once", reported)
@@ -92,3 +228,44 @@ func TestAnOutputThatFailsIsReportedOnceAndThenDropped(t *testing.T) {
 type failing struct{ error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.error }
+
+// However reads split a text, its lines get a label each; without labels, its bytes
+// are forwarded as they are.
+func FuzzLines(f *testing.F) {
+	f.Add("a\n\nb\r\nc", uint8(1), false)
+	f.Add("no end", uint8(3), true)
+	f.Add("\xff\x00\n", uint8(2), true)
+	f.Fuzz(func(t *testing.T, text string, step uint8, huge bool) {
+		if huge {
+			text = strings.Replace(text, "a", long, 2)
+		}
+		read := func() io.Reader { return &steps{strings.NewReader(text), int(step) << (3 * (step % 5))} }
+		if got := forward("", read()); got != text {
+			t.Fatalf("without labels: got %q", brief(got))
+		}
+		got := forward("[7] ", read())
+		var back strings.Builder
+		for line := range strings.Lines(got) {
+			rest, labeled := strings.CutPrefix(line, "[7] ")
+			if !labeled || line[len(line)-1] != '\n' {
+				t.Fatalf("the line %q of %q", brief(line), brief(got))
+			}
+			back.WriteString(rest)
+		}
+		want := text
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			want += "\n"
+		}
+		if back.String() != want {
+			t.Fatalf("got %q", brief(got))
+		}
+	})
+}
+
+// steps reads n bytes at a time, at least 1.
+type steps struct {
+	r io.Reader
+	n int
+}
+
+func (s *steps) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), max(s.n, 1))]) }

@@ -38,11 +38,11 @@ func (p *process) signal(sig os.Signal) {
 }
 
 // finish kills the processes that the process has left behind, after orphanTime at
-// most, and returns when all output has been forwarded.
+// most, and returns when all output has been forwarded, or over is closed.
 //
 // The process has been waited for, so its number is free once its group is
 // empty. The kernel gives out numbers in turn, so it is not reused this soon.
-func (p *process) finish() {
+func (p *process) finish(over <-chan struct{}) {
 	orphans, cancel := context.WithTimeout(context.Background(), orphanTime)
 	defer cancel()
 	for _, o := range p.outputs {
@@ -59,6 +59,9 @@ func (p *process) finish() {
 		o.drain()
 	}
 	for _, o := range p.outputs {
-		<-o.done
+		select {
+		case <-o.done:
+		case <-over: // a write to the launcher's output is blocked
+		}
 	}
 }

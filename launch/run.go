@@ -34,10 +34,18 @@ type Config struct {
 	// Stdin is the standard input of rank 0; the other ranks have none. Nil means
 	// that rank 0 has none either. A read of Stdin that blocks may outlast Run.
 	Stdin io.Reader
-	// Stdout and Stderr receive the output of the ranks, each line in one Write.
-	// Nil discards it. A write that blocks makes the ranks wait.
+	// Stdout and Stderr receive the output of the ranks. Nil discards it. A write that
+	// blocks makes the ranks wait.
+	//
+	// Each line is one Write, up to a length of 1 MiB. A longer line is written as it
+	// comes, and the lines of other ranks wait for its end: until it has not grown for
+	// 1 s, 10 s at most. Then it is cut: its first part ends in "[...]" and a newline,
+	// and its rest follows later, behind the rank and "[...]".
 	Stdout, Stderr io.Writer
-	// Unlabeled omits the rank that otherwise precedes each line.
+	// Unlabeled omits the rank that otherwise precedes each line. The bytes that a rank
+	// prints are then forwarded unchanged: no mark where a line is cut, and no newline
+	// after a last line that has none. The bytes of a single rank are forwarded as they
+	// come, without waiting for the end of a line.
 	Unlabeled bool
 	// Verbose reports on Stderr every process that starts or ends.
 	Verbose bool
@@ -73,6 +81,9 @@ const maxRanks = 1 << 16
 // [*SignalError] after an interrupt or a termination, the context's cause if ctx
 // ended, and [ErrBuild] if the package does not build. [Status] maps it to an exit
 // status. Run may be called by several goroutines at once.
+//
+// When ctx ends, Run waits for blocked output no longer than 1 s after the grace
+// period. What is not written by then is dropped.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -117,7 +128,7 @@ func (c Config) complete() (Config, error) {
 		c.Transport = "auto"
 	default:
 		if !slices.Contains(Transports, c.Transport) {
-			return c, usagef("no transport %q: want one of %s", c.Transport, strings.Join(Transports, ", "))
+			return c, errTransport(c.Transport)
 		}
 	}
 	if c.Grace == 0 {
@@ -134,6 +145,10 @@ func (c Config) complete() (Config, error) {
 		c.Stderr = io.Discard
 	}
 	return c, nil
+}
+
+func errTransport(name string) error {
+	return usagef("no transport %q: want one of %s", name, strings.Join(Transports, ", "))
 }
 
 // Notify relays to c the signals that a launcher forwards to its ranks. From then

@@ -145,6 +145,19 @@ func TestTwoInterruptsAtOnceCountAsOne(t *testing.T) {
 	}
 }
 
+func TestASignalThatIsForwardedDoesNotKeepRanksFromStarting(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	cfg := config(t, 3, "ring", "5")
+	var out lockedBuilder
+	cfg.Stdout, cfg.Signals = &out, signals
+	signals <- syscall.SIGPIPE
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := Run(ctx, cfg); err != nil || strings.Count(out.String(), "token 5\n") != 3 {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 func TestAWrongConfigIsAUsageError(t *testing.T) {
 	for _, test := range []struct {
 		cfg  Config
@@ -161,6 +174,13 @@ func TestAWrongConfigIsAUsageError(t *testing.T) {
 		if err == nil || err.Error() != test.want || Status(err) != 2 {
 			t.Errorf("%+v: %v, status %d; want %s, status 2", test.cfg, err, Status(err), test.want)
 		}
+	}
+}
+
+func TestATransportThatIsNotKnownSharesNoMemory(t *testing.T) {
+	var j job
+	if err := j.share(&JobEnv{Transport: "pigeon", Size: 2}); err == nil || j.memory != nil {
+		t.Errorf("%v, memory %v; want an error", err, j.memory)
 	}
 }
 

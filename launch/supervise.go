@@ -22,19 +22,18 @@ const (
 	repeatTime = 100 * time.Millisecond
 
 	// forceTimeout bounds how long a blocked output delays the end after a second
-	// interrupt.
+	// interrupt, or after the grace period if the context has ended.
 	forceTimeout = time.Second
 )
 
 // A supervisor sees processes to their end. If one fails, it ends the others.
 type supervisor struct {
-	procs     []*process
-	hasJoined func() bool // whether a rank has joined, so that the launcher can tell it of a failure
-	grace     time.Duration
-	exits     map[*process]event // of the processes that have ended
-	first     *process           // the first that failed
-	cause     error              // why the job ends early; nil while it runs on
-	signaled  time.Time          // when a signal first asked for the end
+	job      *job
+	procs    []*process
+	exits    map[*process]event // of the processes that have ended
+	first    *process           // the first that failed
+	cause    error              // why the job ends early; nil while it runs on
+	signaled time.Time          // when a signal first asked for the end
 
 	decide    <-chan time.Time // name the root cause, as far as it is known
 	terminate <-chan time.Time // signal the other processes
@@ -42,30 +41,51 @@ type supervisor struct {
 	force     <-chan time.Time // return, even if the output is blocked
 }
 
-// supervise returns when all of the processes have ended and their output has
-// been forwarded. It returns nil if all ended with success. If cause is not nil,
-// it ends the processes at once and returns cause.
-func (j *job) supervise(ctx context.Context, procs []*process, cause error) error {
-	s := &supervisor{procs: procs, hasJoined: j.hasJoined, grace: j.cfg.Grace, exits: make(map[*process]event)}
-	if cause != nil {
-		s.end(cause, syscall.SIGTERM)
-	}
-	canceled := ctx.Done()
-	for unfinished := len(procs); unfinished > 0; {
+// supervise returns a supervisor of these processes, and of those that are started
+// later.
+func (j *job) supervise(procs ...*process) *supervisor {
+	return &supervisor{job: j, procs: procs, exits: make(map[*process]event)}
+}
+
+// goesOn handles what has happened since the last call, and reports whether more
+// processes may be started.
+func (s *supervisor) goesOn(ctx context.Context) bool {
+	for s.cause == nil {
 		select {
-		case e := <-j.events:
+		case sig := <-s.job.cfg.Signals:
+			s.signal(sig)
+		case err := <-s.job.broken:
+			s.end(outputError(err), syscall.SIGTERM)
+		case <-ctx.Done():
+			s.end(context.Cause(ctx), syscall.SIGTERM)
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// wait returns when all of the processes have ended and their output has been
+// forwarded. It returns nil if all ended with success. If the context ends, the
+// output is waited for no longer than forceTimeout after the grace period.
+func (s *supervisor) wait(ctx context.Context) error {
+	canceled := ctx.Done()
+	for unfinished := len(s.procs); unfinished > 0; {
+		select {
+		case e := <-s.job.events:
 			if e.finished {
 				unfinished--
 			} else {
 				s.exited(e)
 			}
-		case sig := <-j.cfg.Signals:
+		case sig := <-s.job.cfg.Signals:
 			s.signal(sig)
-		case err := <-j.broken:
+		case err := <-s.job.broken:
 			s.end(outputError(err), syscall.SIGTERM)
 		case <-canceled:
 			canceled = nil
 			s.end(context.Cause(ctx), syscall.SIGTERM)
+			s.force = time.After(s.job.cfg.Grace + forceTimeout)
 		case <-s.decide:
 			p, _ := s.rootCause()
 			s.fail(p)
@@ -78,7 +98,7 @@ func (j *job) supervise(ctx context.Context, procs []*process, cause error) erro
 		}
 	}
 	select {
-	case err := <-j.broken:
+	case err := <-s.job.broken:
 		s.end(outputError(err), syscall.SIGTERM)
 	default:
 	}
@@ -98,7 +118,7 @@ func (s *supervisor) end(cause error, sig os.Signal) {
 // ask signals all processes to end, and kills them after the grace period.
 func (s *supervisor) ask(sig os.Signal) {
 	s.signalAll(sig)
-	s.kill = time.After(s.grace)
+	s.kill = time.After(s.job.cfg.Grace)
 }
 
 func (s *supervisor) signalAll(sig os.Signal) {
@@ -152,7 +172,7 @@ func (s *supervisor) fail(p *process) {
 		return
 	}
 	s.cause = &EndError{p.rank, s.exits[p].state}
-	if s.hasJoined() {
+	if s.job.hasJoined() {
 		s.terminate = time.After(noticeTime)
 	} else {
 		s.ask(syscall.SIGTERM)

@@ -26,11 +26,16 @@ PROGRAM is an executable, or the directory of a Go package, which is built
 first. A directory is written with a path separator (./examples/globalsum), or
 as . or .. alone. Arguments after PROGRAM are passed to the program.
 
-Each line of a rank's output is preceded by the rank. Standard input goes to
-rank 0. Interrupt, terminate, quit, hang-up and the two user signals are
-forwarded to all ranks and to the processes that they have started. After an
-interrupt or a termination, the ranks have a grace period; a second one ends
-them at once.
+Each line of a rank's output is preceded by the rank. A line of more than 1 MiB
+is printed as it comes, while the lines of other ranks wait. If it keeps them
+waiting and has not grown for 1 s, or goes on for 10 s, it is cut: [...] ends its
+first part, and follows the rank before the rest. With --no-labels, what a rank
+prints is not changed by a byte.
+
+Standard input goes to rank 0. Interrupt, terminate, quit, hang-up and the two
+user signals are forwarded to all ranks and to the processes that they have
+started. After an interrupt or a termination, the ranks have a grace period; a
+second one ends them at once.
 
 Ranks exchange messages through shared memory (shm), over TCP (tcp), or as
 goroutines of one process (inproc). Auto uses shared memory between ranks of one
@@ -74,7 +79,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
 	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
-	flags.BoolVar(&noLabels, "no-labels", false, "print lines without the rank")
+	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
 	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
 	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd

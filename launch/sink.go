@@ -1,0 +1,148 @@
+package launch
+
+import (
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	// lineWait is how long the other lines of a file wait for a line to grow. If it
+	// has not grown by then, it is cut.
+	lineWait = time.Second
+
+	// lineWaits is how many times lineWait a line waits in all.
+	lineWaits = 10
+
+	// cutMark ends the first part of a line that is cut, and begins the second one.
+	cutMark = "[...]"
+)
+
+// A sink is one of the launcher's outputs. Streams write whole lines to it. They
+// write a line that is too long to be held back in pieces, as it comes.
+type sink struct {
+	*turns
+	w      io.Writer
+	broken bool        // a write failed: the rest is dropped
+	failed func(error) // called once, when a write fails
+}
+
+// Turns decide whose turn it is to write to a file. No other stream writes between
+// the pieces of a line, unless the line keeps it waiting for too long.
+type turns struct {
+	lock chan struct{}   // full while a stream writes; guards all that follows
+	over <-chan struct{} // closed when the job is over: nobody waits any longer
+
+	open   *stream       // the stream whose line goes on, or nil
+	closed chan struct{} // closed when the line of open has ended
+	writes int           // how many there were
+}
+
+// newSinks returns the sinks for standard output and standard error. If the two
+// are one file, their lines are not torn either.
+func newSinks(stdout, stderr io.Writer, over <-chan struct{}, failed func(error)) (out, err *sink) {
+	newTurns := func() *turns { return &turns{lock: make(chan struct{}, 1), over: over} }
+	out = &sink{turns: newTurns(), w: stdout, failed: failed}
+	err = &sink{turns: newTurns(), w: stderr, failed: failed}
+	if maybeSame(stdout, stderr) {
+		err.turns = out.turns
+	}
+	return out, err
+}
+
+// maybeSame reports whether a and b may write to the same file.
+func maybeSame(a, b io.Writer) bool {
+	f, fok := a.(*os.File)
+	g, gok := b.(*os.File)
+	if !fok || !gok {
+		return true
+	}
+	fi, ferr := f.Stat()
+	gi, gerr := g.Stat()
+	return ferr != nil || gerr != nil || os.SameFile(fi, gi)
+}
+
+// write writes p, which a line of the stream that goes on begins with, if there is
+// one. If open is set, the last line of p goes on. Write never fails: if the
+// launcher's output fails, the processes are ended by a signal, not by a blocked
+// pipe.
+func (s *sink) write(from *stream, p []byte, open bool) {
+	if !s.acquire(from) {
+		return
+	}
+	defer s.release()
+	if from.cut {
+		from.cut = false
+		s.put([]byte(from.label + cutMark))
+	}
+	s.put(p)
+	switch {
+	case !open:
+		s.close()
+	case s.open == nil:
+		s.open, s.closed = from, make(chan struct{})
+	}
+}
+
+// put writes to the file, if it can be written to. The caller has the lock.
+func (s *sink) put(p []byte) {
+	s.writes++
+	if s.broken || len(p) == 0 {
+		return
+	}
+	if _, err := s.w.Write(p); err != nil {
+		s.broken = true
+		s.failed(err)
+	}
+}
+
+// acquire waits until the stream may write, and locks the file for it. It returns
+// false if the job is over first.
+func (t *turns) acquire(from *stream) bool {
+	before := -1 // how many writes there were before the wait
+	for waits := 0; ; {
+		select {
+		case t.lock <- struct{}{}: // those that wait here are served in turn
+		case <-t.over:
+			return false
+		}
+		if t.open == nil || t.open == from {
+			return true
+		}
+		if waits == lineWaits || t.writes == before {
+			t.cut()
+			return true
+		}
+		closed := t.closed
+		before = t.writes
+		t.release()
+		select {
+		case <-closed:
+			before = -1
+		case <-time.After(lineWait):
+			waits++
+		case <-t.over:
+			return false
+		}
+	}
+}
+
+func (t *turns) release() { <-t.lock }
+
+// cut ends the line that goes on. If it has a label, the cut is marked, and its
+// rest will get a label of its own.
+func (t *turns) cut() {
+	if l := t.open; l.label != "" {
+		l.to.put([]byte(cutMark + "\n"))
+		l.cut = true
+	}
+	t.close()
+}
+
+// close lets other streams write, if a line has kept them waiting.
+func (t *turns) close() {
+	if t.open != nil {
+		t.open = nil
+		close(t.closed)
+	}
+}

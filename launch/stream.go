@@ -1,0 +1,75 @@
+package launch
+
+import (
+	"bytes"
+	"io"
+)
+
+// maxLine is the number of bytes of a line that are held back until its end comes.
+const maxLine = 1 << 20
+
+// A stream is one output of one process on its way to a sink.
+type stream struct {
+	to    *sink
+	label string // precedes each line; "" leaves the bytes as they are
+	lines bool   // whole lines are written at a time; otherwise, bytes as they come
+
+	buf    []byte // what is not written yet, with labels
+	whole  int    // the number of bytes of buf that are whole lines
+	inLine bool   // the last line has no end yet
+	open   bool   // and a part of it is written
+	cut    bool   // and that was cut off from the rest; guarded by the lock of the sink
+}
+
+// copy forwards what it reads from r, until that ends.
+func (s *stream) copy(r io.Reader) {
+	chunk := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(chunk)
+		if s.lines {
+			s.add(chunk[:n])
+		} else if n > 0 {
+			s.to.write(s, chunk[:n], false)
+		}
+		if err != nil {
+			s.end()
+			return
+		}
+	}
+}
+
+// add writes the lines that end in p. A line that is too long to be held back is
+// written as it comes.
+func (s *stream) add(p []byte) {
+	for line := range bytes.Lines(p) {
+		if !s.inLine {
+			s.buf = append(s.buf, s.label...)
+		}
+		s.buf = append(s.buf, line...)
+		if s.inLine = line[len(line)-1] != '\n'; !s.inLine {
+			s.whole = len(s.buf)
+		}
+	}
+	goesOn := s.open && s.whole == 0
+	s.open = s.inLine && (goesOn || len(s.buf)-s.whole >= maxLine)
+	n := s.whole
+	if s.open {
+		n = len(s.buf)
+	}
+	if n > 0 {
+		s.to.write(s, s.buf[:n], s.open)
+	}
+	s.buf = s.buf[:copy(s.buf, s.buf[n:])]
+	s.whole = 0
+}
+
+// end writes a last line that has no end. If it has a label, it gets one.
+func (s *stream) end() {
+	if !s.inLine {
+		return
+	}
+	if s.label != "" {
+		s.buf = append(s.buf, '\n')
+	}
+	s.to.write(s, s.buf, false)
+}
