@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strconv"
 	"syscall"
@@ -24,8 +25,9 @@ type job struct {
 	out     *sink
 	err     *sink
 	events  chan event
-	broken  chan error    // a sink has failed
-	over    chan struct{} // closed when the job is over
+	broken  chan error     // a sink has failed
+	stops   chan os.Signal // the terminal stops this process
+	over    chan struct{}  // closed when the job is over
 }
 
 // An event is the end of a process or, later and with finished set, the end of
@@ -51,8 +53,10 @@ func newJob(cfg Config) (*job, error) {
 		guard:  guard,
 		events: make(chan event),
 		broken: make(chan error, 2),
+		stops:  make(chan os.Signal, 1),
 		over:   make(chan struct{}),
 	}
+	notifyStop(j.stops)
 	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
 	guard.send(guardMessage{Token: tokenVariable(secret)})
 	if guard.cmd != nil {
@@ -63,6 +67,7 @@ func newJob(cfg Config) (*job, error) {
 
 func (j *job) close() {
 	close(j.over)
+	signal.Stop(j.stops)
 	if j.control != nil {
 		j.control.close()
 	}

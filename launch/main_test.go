@@ -41,6 +41,7 @@ var programs = map[string]func(args []string) error{
 	"early":  early,
 	"late":   late,
 	"idle":   idle,
+	"launch": launchShells,
 	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
@@ -158,6 +159,17 @@ func idle([]string) error {
 	}
 	fmt.Println("joined")
 	select {}
+}
+
+// launchShells SIZE SCRIPT is a launcher.
+func launchShells(args []string) error {
+	size, _ := strconv.Atoi(args[0])
+	signals := make(chan os.Signal, 16)
+	Notify(signals)
+	return Run(context.Background(), Config{
+		Size: size, Program: "sh", Args: []string{"-c", args[1]}, Unlabeled: true, Signals: signals,
+		Stdout: os.Stdout, Stderr: os.Stderr, Guard: []string{"guard"},
+	})
 }
 
 // A result is how a job ended, with its output.

@@ -4,6 +4,7 @@ package launch
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -17,6 +18,26 @@ const (
 var forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
+}
+
+// notifyStop relays to c that the terminal stops this process, as on Ctrl-Z. It does
+// not if that is ignored, or if there is no process that could continue this one.
+func notifyStop(c chan<- os.Signal) {
+	if !signal.Ignored(syscall.SIGTSTP) && os.Getpid() != 1 {
+		signal.Notify(c, syscall.SIGTSTP)
+	}
+}
+
+// stop stops the processes, and then this one. When this one is continued, it
+// continues them.
+func (s *supervisor) stop() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	s.signalAll(syscall.SIGTSTP)
+	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	<-continued
+	s.signalAll(syscall.SIGCONT)
 }
 
 // signalGroup sends a signal to a process and to all of its group.

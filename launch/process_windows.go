@@ -21,6 +21,11 @@ func ownSession() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
+// notifyStop does nothing: Windows does not stop processes.
+func notifyStop(chan<- os.Signal) {}
+
+func (s *supervisor) stop() {}
+
 // signalGroup kills the process, because Windows has no other signal. An interrupt
 // is not forwarded: the console sends it to the ranks itself.
 func signalGroup(p *os.Process, sig os.Signal) {

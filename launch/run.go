@@ -84,6 +84,9 @@ const maxRanks = 1 << 16
 //
 // When ctx ends, Run waits for blocked output no longer than 1 s after the grace
 // period. What is not written by then is dropped.
+//
+// When a terminal stops this process, by SIGTSTP, Run first stops the ranks, and it
+// continues them when this process is continued.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.complete()
 	if err != nil {

@@ -54,6 +54,8 @@ func (s *supervisor) goesOn(ctx context.Context) bool {
 		select {
 		case sig := <-s.job.cfg.Signals:
 			s.signal(sig)
+		case <-s.job.stops:
+			s.stop()
 		case err := <-s.job.broken:
 			s.end(outputError(err), syscall.SIGTERM)
 		case <-ctx.Done():
@@ -80,6 +82,8 @@ func (s *supervisor) wait(ctx context.Context) error {
 			}
 		case sig := <-s.job.cfg.Signals:
 			s.signal(sig)
+		case <-s.job.stops:
+			s.stop()
 		case err := <-s.job.broken:
 			s.end(outputError(err), syscall.SIGTERM)
 		case <-canceled:

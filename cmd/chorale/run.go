@@ -35,7 +35,8 @@ prints is not changed by a byte.
 Standard input goes to rank 0. Interrupt, terminate, quit, hang-up and the two
 user signals are forwarded to all ranks and to the processes that they have
 started. After an interrupt or a termination, the ranks have a grace period; a
-second one ends them at once.
+second one ends them at once. A stop (Ctrl-Z) stops the ranks, too, until the
+command is continued.
 
 Ranks exchange messages through shared memory (shm), over TCP (tcp), or as
 goroutines of one process (inproc). Auto uses shared memory between ranks of one
