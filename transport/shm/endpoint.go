@@ -30,6 +30,10 @@ type Config struct {
 	// waits spins for a moment if each of them can have a core.
 	Local int
 
+	// Linger is how long Close waits for receivers to take messages for which there is no
+	// room in the memory, 0 for [transport.Linger].
+	Linger time.Duration
+
 	// NoCMA makes the endpoint behave as on a system that lets no process read
 	// another's memory by cross-memory attach.
 	NoCMA bool

@@ -33,6 +33,10 @@ type Config struct {
 	// Local is the number of ranks on this machine, 0 for all of them. A rank that
 	// waits spins for a moment if each of them can have a core.
 	Local int
+
+	// Linger is how long Close waits for receivers to take messages, 0 for
+	// [transport.Linger].
+	Linger time.Duration
 }
 
 // An Endpoint is one rank's attachment to a job. It implements
