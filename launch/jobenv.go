@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
 )
@@ -33,6 +34,10 @@ var envNames = []string{envRank, envSize, envTransport, envControl, envToken, en
 // on one host have to be kept apart.
 const envHost = "CHORALE_HOST"
 
+// envLinger is how long a rank that leaves waits for receivers, as in 90s. A user sets
+// it where [transport.Linger] is too long, or too short.
+const envLinger = "CHORALE_LINGER"
+
 // A JobEnv is what a process's environment says of the job it is in. It is a
 // value: nothing in it refers to resources of the process but Memory.
 type JobEnv struct {
@@ -46,6 +51,8 @@ type JobEnv struct {
 	Memory    int          // the file descriptor of the job's shared memory; 0 if there is none
 
 	Processors int // the number of processors that the ranks share; 0 if it is unknown
+
+	Linger time.Duration // how long a rank that leaves waits for receivers; 0 for transport.Linger
 }
 
 // Environment returns the job that this process's environment describes. A
@@ -84,6 +91,9 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	if _, ok := lookup(envProcessors); ok {
 		env.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")
 	}
+	if _, ok := lookup(envLinger); ok {
+		env.Linger = v.duration(envLinger)
+	}
 	return env, v.err
 }
 
@@ -115,6 +125,16 @@ func (v *variables) number(name string, lo, hi int, want string) int {
 		v.fail("%s=%s: want %s", name, text, want)
 	}
 	return n
+}
+
+func (v *variables) duration(name string) time.Duration {
+	text := v.text(name)
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		v.fail("%s=%s: want a duration of more than 0, as in 90s or 10m", name, text)
+		return 0
+	}
+	return d
 }
 
 func (v *variables) secret(name string) proof.Secret {

@@ -108,7 +108,7 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, name string, err error) {
 	if host, ok := os.LookupEnv(envHost); ok {
 		name = host + " " + name
 	}
-	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Job: env.Secret.Job(), Memory: file})
+	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Job: env.Secret.Job(), Memory: file, Linger: env.Linger})
 	return ep, name, err
 }
 
@@ -127,7 +127,7 @@ func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, 
 	}
 	ep, err := tcp.New(tcp.Config{
 		Rank: env.Rank, Size: env.Size, Secret: env.Secret,
-		Listener: listener, Lookup: launcher.lookup,
+		Listener: listener, Lookup: launcher.lookup, Linger: env.Linger,
 	})
 	if err != nil {
 		launcher.close()

@@ -44,6 +44,9 @@ host if the system can share memory, and TCP otherwise; -v prints the size of
 the memory, or the reason why there is none. Ranks with different values of
 CHORALE_HOST in their environment count as being on different hosts.
 
+A rank whose part is done waits until the others have taken its messages, for an
+hour at most, or as long as CHORALE_LINGER says (90s, 10m).
+
 When a rank fails, the others are ended. The exit status is that of the rank that
 failed first: 128 and the signal's number if a signal killed it.`,
 		Example: `  chorale run -n 7 ./examples/globalsum
