@@ -43,7 +43,7 @@ func Main(f Func) {
 		exit(err)
 	}
 	if env.Transport == "inproc" {
-		exit(Run(ctx, env.Size, f))
+		exit(runJob(ctx, env.Size, env.Stall, f))
 	}
 	c, err := Join(ctx)
 	if err != nil {
@@ -156,9 +156,21 @@ func Run(ctx context.Context, n int, f Func) error {
 	if n < 1 {
 		return fmt.Errorf("chorale: run on %d ranks: want at least 1", n)
 	}
+	return runJob(ctx, n, 0, f)
+}
+
+// runJob is Run. Unless stall is 0, it names ranks that wait for each other for so long
+// on standard error.
+func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	job := inproc.New(n)
+	if stall > 0 {
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer cancel()
+		watch.Go(func() { watchDeadlocks(ctx, stall, job, n) })
+	}
 	config := CommConfig{Transport: "inproc", Processors: processors.Parallel()}
 	var (
 		ranks sync.WaitGroup
@@ -183,6 +195,17 @@ func Run(ctx context.Context, n int, f Func) error {
 	}
 	ranks.Wait()
 	return first
+}
+
+// watchDeadlocks names ranks that wait for each other, until ctx ends.
+func watchDeadlocks(ctx context.Context, stall time.Duration, job *inproc.Job, n int) {
+	endpoints := make([]transport.Endpoint, n)
+	for rank := range endpoints {
+		endpoints[rank] = job.Endpoint(rank)
+	}
+	launch.WatchDeadlocks(ctx.Done(), stall, endpoints, func(text string) {
+		fmt.Fprintln(os.Stderr, "chorale: "+text)
+	})
 }
 
 // callRecovered calls f, and turns a panic into an error.

@@ -16,16 +16,24 @@ import (
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
 type control struct {
-	server  proof.Server
-	shared  bool // all ranks must share memory
-	report  func(format string, args ...any)
-	serving sync.WaitGroup
-	stop    context.CancelFunc // drops the connections that have proven nothing
+	controlHooks
+	server    proof.Server
+	shared    bool // all ranks must share memory
+	deadlocks *deadlockFinder
+	serving   sync.WaitGroup
+	stop      context.CancelFunc // drops the connections that have proven nothing
 
 	mu      sync.Mutex
 	closed  bool
 	conns   map[net.Conn]bool
 	members []member
+}
+
+// controlHooks are what a control tells its job. None of them may block.
+type controlHooks struct {
+	report     func(format string, args ...any) // a line of -v, in a goroutine of its own
+	failed     func(error)                      // it cannot accept connections
+	deadlocked func(deadlock)                   // ranks wait for each other
 }
 
 // A member is what the launcher knows of one rank.
@@ -46,26 +54,28 @@ type member struct {
 const writeTimeout = 2 * time.Second
 
 // newControl listens on the loopback interface for the ranks of a job. If it is
-// shared, only ranks that share one memory may join. It calls failed if it cannot
-// accept connections.
-func newControl(size int, secret proof.Secret, shared bool, report func(format string, args ...any), failed func(error)) (*control, error) {
+// shared, only ranks that share one memory may join.
+func newControl(size int, secret proof.Secret, shared bool, hooks controlHooks) (*control, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for the ranks: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &control{
-		shared:  shared,
-		report:  report,
-		stop:    stop,
-		conns:   make(map[net.Conn]bool),
-		members: make([]member, size),
+		controlHooks: hooks,
+		shared:       shared,
+		deadlocks:    newDeadlockFinder(size),
+		stop:         stop,
+		conns:        make(map[net.Conn]bool),
+		members:      make([]member, size),
 	}
 	c.server = proof.Server{
 		Prover:   proof.NewProver(secret, proof.Launcher, size),
 		Listener: listener,
 		Handle:   c.serve,
-		Failed:   func(err error) { failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err)) },
+		Failed: func(err error) {
+			hooks.failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err))
+		},
 	}
 	for i := range c.members {
 		c.members[i].failedPeer = -1
@@ -160,6 +170,10 @@ func (c *control) handle(rank int, m message) {
 	case m.CMADenied && !c.members[rank].cmaDenied:
 		c.members[rank].cmaDenied = true
 		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
+	case m.Stalls != nil:
+		if d := c.deadlocks.record(rank, readStalls(*m.Stalls)); d != nil {
+			c.deadlocked(d)
+		}
 	case m.Leave:
 		c.members[rank].left = true
 		c.send(rank, message{Left: &rank})

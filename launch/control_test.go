@@ -24,7 +24,7 @@ func newTestControl(t *testing.T, size int) *control {
 
 func newTestControlWith(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
-	c, err := newControl(size, testSecret, shared, report, func(err error) { t.Error(err) })
+	c, err := newControl(size, testSecret, shared, controlHooks{report, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func findDeadlock(stalls [][]transport.Stall) deadlock {
 	}
 	peer := func(rank int, s *transport.Stall) int {
 		i := slices.IndexFunc(s.Peers, func(peer int) bool {
-			return peer != rank && peer < len(blocked) && blocked[peer] && !inCall(stalls[peer], s)
+			return peer != rank && 0 <= peer && peer < len(blocked) && blocked[peer] && !inCall(stalls[peer], s)
 		})
 		if i < 0 {
 			return -1
@@ -133,32 +133,61 @@ func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
 	return d
 }
 
-// watchStalls calls report with what has been waiting at an endpoint for at least a
-// third of patience, three times in that time, until done is closed. While nothing
-// waits for so long, it reports that once. Reports have at most maxStalls stalls of
-// maxStallPeers peers: where there are more, the rank counts as one that makes
-// progress.
-func watchStalls(done <-chan struct{}, patience time.Duration, endpoint transport.Endpoint, report func([]transport.Stall)) {
-	tick := time.NewTicker(patience / 3)
+// A stallWatch looks at an endpoint three times within the patience.
+type stallWatch struct {
+	before   []transport.Stall
+	reported bool
+}
+
+// look takes what waits at the endpoint now. It returns what has been waiting since
+// the last look, and whether that is to be reported: it is while something waits, and
+// once more when it does not any longer. Where there are more than maxStalls, the rank
+// counts as one that makes progress.
+func (w *stallWatch) look(now []transport.Stall) (stalls []transport.Stall, report bool) {
+	lasting := len(now) > 0 && len(now) <= maxStalls && reflect.DeepEqual(now, w.before)
+	report = lasting || w.reported
+	w.before, w.reported = now, lasting
+	if lasting {
+		stalls = shortened(now)
+	}
+	return stalls, report
+}
+
+// looks calls f three times within the patience, until done is closed.
+func looks(done <-chan struct{}, patience time.Duration, f func()) {
+	tick := time.NewTicker(max(patience/3, 1))
 	defer tick.Stop()
-	var before []transport.Stall
-	for reported := false; ; {
+	for {
 		select {
 		case <-done:
 			return
 		case <-tick.C:
+			f()
 		}
-		now := endpoint.Stalls()
-		lasting := len(now) > 0 && len(now) <= maxStalls && reflect.DeepEqual(now, before)
-		before = now
-		switch {
-		case lasting:
-			report(shortened(now))
-		case reported:
-			report(nil)
-		}
-		reported = lasting
 	}
+}
+
+// WatchDeadlocks calls report when ranks of this process have waited for each other
+// for two thirds of the patience or more, until done is closed. The same deadlock is
+// reported once.
+func WatchDeadlocks(done <-chan struct{}, patience time.Duration, endpoints []transport.Endpoint, report func(text string)) {
+	finder := newDeadlockFinder(len(endpoints))
+	watches := make([]stallWatch, len(endpoints))
+	looks(done, patience, func() {
+		for rank, e := range endpoints {
+			if stalls, ok := watches[rank].look(e.Stalls()); ok {
+				if d := finder.record(rank, stalls); d != nil {
+					report(d.report(patience))
+				}
+			}
+		}
+	})
+}
+
+// report says what an error message would say.
+func (d deadlock) report(patience time.Duration) string {
+	return fmt.Sprintf("ranks have waited for each other for %v or longer, and cannot go on unless other goroutines of theirs make calls: %v. All ranks must make the calls of all communicators in one order",
+		patience*2/3, d)
 }
 
 const (

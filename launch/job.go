@@ -81,13 +81,18 @@ func (j *job) close() {
 // supervisor does not call it.
 func (j *job) report(format string, args ...any) {
 	if j.cfg.Verbose {
-		j.err.write(&stream{}, fmt.Appendf(nil, "chorale: "+format+"\n", args...), false)
+		j.warn(fmt.Sprintf(format, args...))
 	}
+}
+
+// warn prints a line. It blocks while the output is blocked.
+func (j *job) warn(text string) {
+	j.err.write(&stream{}, []byte("chorale: "+text+"\n"), false)
 }
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available()}
+	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available(), Stall: max(j.cfg.Stall, 0)}
 	if env.Transport == "inproc" {
 		p := j.process(program, -1, env)
 		if err := j.start(p, "", false); err != nil {
@@ -104,7 +109,10 @@ func (j *job) run(ctx context.Context, program string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if j.control, err = newControl(j.cfg.Size, j.secret, env.Transport == "shm" && !env.Mixed, j.report, cancel); err != nil {
+	hooks := controlHooks{report: j.report, failed: cancel, deadlocked: func(d deadlock) {
+		go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
+	}}
+	if j.control, err = newControl(j.cfg.Size, j.secret, env.Transport == "shm" && !env.Mixed, hooks); err != nil {
 		return err
 	}
 	env.Control = j.control.address()

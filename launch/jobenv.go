@@ -25,9 +25,13 @@ const (
 	// The ranks do not count processors themselves: the choice of an algorithm
 	// depends on the number, and all ranks must choose the same algorithm.
 	envProcessors = "CHORALE_PROCESSORS"
+
+	// How long ranks may wait for each other before the launcher says so, as in 30s;
+	// optional.
+	envStall = "CHORALE_STALL"
 )
 
-var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory, envProcessors}
+var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory, envProcessors, envStall}
 
 // envHost overrides the name of a rank's host: ranks with different names do not
 // share memory. A user sets it to try a job that spans hosts, or where containers
@@ -51,6 +55,8 @@ type JobEnv struct {
 	Memory    int          // the file descriptor of the job's shared memory; 0 if there is none
 
 	Processors int // the number of processors that the ranks share; 0 if it is unknown
+
+	Stall time.Duration // how long ranks may wait for each other before the launcher says so; 0: for ever
 
 	Linger time.Duration // how long a rank that leaves waits for receivers; 0 for transport.Linger
 }
@@ -90,6 +96,9 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	}
 	if _, ok := lookup(envProcessors); ok {
 		env.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")
+	}
+	if _, ok := lookup(envStall); ok {
+		env.Stall = v.duration(envStall)
 	}
 	if _, ok := lookup(envLinger); ok {
 		env.Linger = v.duration(envLinger)
@@ -158,6 +167,9 @@ func (e JobEnv) environ() []string {
 	}
 	if e.Processors > 0 {
 		vars = append(vars, envProcessors+"="+strconv.Itoa(e.Processors))
+	}
+	if e.Stall > 0 {
+		vars = append(vars, envStall+"="+e.Stall.String())
 	}
 	if e.Transport == "inproc" {
 		return vars

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,7 @@ var tcpEnv = JobEnv{Launched: true, Transport: "tcp", Rank: 2, Size: 3, Control:
 func TestAJobEnvSurvivesTheEnvironment(t *testing.T) {
 	for _, want := range []JobEnv{
 		tcpEnv,
-		{Launched: true, Transport: "inproc", Size: 7, Processors: 2},
+		{Launched: true, Transport: "inproc", Size: 7, Processors: 2, Stall: 90 * time.Second},
 		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Secret: proof.Secret{31: 255}, Memory: 3, Processors: 64},
 		{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
 	} {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
@@ -59,7 +60,7 @@ func joinShared(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
 		local.Close()
 		return nil, err
 	}
-	return attach(local, local, launcher), nil
+	return attach(env, local, local, launcher), nil
 }
 
 // joinTCP joins a job whose processes exchange messages over TCP.
@@ -68,7 +69,7 @@ func joinTCP(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return attach(remote, nil, launcher), nil
+	return attach(env, remote, nil, launcher), nil
 }
 
 // joinMixed joins a job in which the processes of a host share memory and tcp
@@ -80,14 +81,14 @@ func joinMixed(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		return attach(remote, nil, launcher), nil
+		return attach(env, remote, nil, launcher), nil
 	}
 	remote, launcher, err := dialTCP(ctx, env, joinMessage{Memory: memory})
 	if err != nil {
 		local.Close()
 		return nil, err
 	}
-	return attach(mixed.New(local, remote, func(ctx context.Context, rank int) (bool, error) {
+	return attach(env, mixed.New(local, remote, func(ctx context.Context, rank int) (bool, error) {
 		theirs, err := launcher.memoryOf(ctx, rank)
 		return theirs == memory, err
 	}), local, launcher), nil
@@ -139,14 +140,17 @@ func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, 
 
 // attach connects an endpoint to the launcher. Shared is the part of the endpoint
 // that uses shared memory, or nil.
-func attach(ep transport.ProcessEndpoint, shared *shm.Endpoint, launcher *client) *attached {
+func attach(env JobEnv, ep transport.ProcessEndpoint, shared *shm.Endpoint, launcher *client) *attached {
 	a := &attached{ProcessEndpoint: ep, shared: shared, launcher: launcher, done: make(chan struct{})}
 	go a.receive()
+	if env.Stall > 0 {
+		go a.reportStalls(env.Stall)
+	}
 	return a
 }
 
-// An attached endpoint reports failed peers to the launcher, and learns from it
-// which ranks are lost.
+// An attached endpoint reports failed peers and stalls to the launcher, and learns from
+// it which ranks are lost.
 type attached struct {
 	transport.ProcessEndpoint
 	shared   *shm.Endpoint // nil without shared memory
@@ -165,6 +169,17 @@ func (a *attached) receive() {
 	}
 	fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
 	os.Exit(1)
+}
+
+// reportStalls tells the launcher what has been waiting here for long.
+func (a *attached) reportStalls(patience time.Duration) {
+	var watch stallWatch
+	looks(a.done, patience, func() {
+		if stalls, ok := watch.look(a.Stalls()); ok {
+			out := writeStalls(stalls)
+			_ = a.launcher.send(message{Stalls: &out}) // if the launcher is gone, this process ends anyway
+		}
+	})
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {

@@ -41,6 +41,7 @@ var programs = map[string]func(args []string) error{
 	"early":  early,
 	"late":   late,
 	"idle":   idle,
+	"swap":   swap,
 	"launch": launchShells,
 	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
@@ -159,6 +160,29 @@ func idle([]string) error {
 	}
 	fmt.Println("joined")
 	select {}
+}
+
+// swap makes the ranks call the collectives of two communicators in different orders,
+// and gives up at the end of standard input, which rank 0 has.
+func swap([]string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if ep.Rank() == 0 {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	peer := 1 - ep.Rank()
+	return ep.Exchange(ctx, transport.Step{
+		Signature: transport.Signature{Context: uint32(1+ep.Rank()) << transport.ContextBits, Call: "swapped"},
+		Recvs:     []transport.Recv{{From: peer, Into: make([]byte, 8)}},
+	})
 }
 
 // launchShells SIZE SCRIPT is a launcher.

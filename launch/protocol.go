@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+
+	"github.com/chorale-go/chorale/transport"
 )
 
 // A message is one line of the control protocol: a JSON object with one field.
@@ -27,6 +29,7 @@ import (
 //	{"memoryQuery":5}    asks which memory rank 5 has mapped
 //	{"failedPeer":5}     an operation failed because of rank 5
 //	{"cmaDenied":true}   the system denied it cross-memory attach
+//	{"stalls":[…]}       what has been waiting there for other ranks for long: see stall
 //	{"leave":true}       it is about to close its endpoint; answered by left
 //
 // and the launcher sends
@@ -51,6 +54,7 @@ type message struct {
 	MemoryReply  *memoryReply  `json:"memoryReply,omitempty"`
 	FailedPeer   *int          `json:"failedPeer,omitempty"`
 	CMADenied    bool          `json:"cmaDenied,omitempty"`
+	Stalls       *[]stall      `json:"stalls,omitempty"`
 	Leave        bool          `json:"leave,omitempty"`
 	Left         *int          `json:"left,omitempty"`
 	Lost         *lostMessage  `json:"lost,omitempty"`
@@ -70,6 +74,36 @@ type addressReply struct {
 type memoryReply struct {
 	Rank   int    `json:"rank"`
 	Memory string `json:"memory"`
+}
+
+// A stall is a [transport.Stall]. The list of a message is empty when nothing waits any
+// more. It has maxStalls stalls of maxStallPeers peers at most.
+type stall struct {
+	Context  uint32 `json:"context"`
+	Sequence uint32 `json:"sequence,omitempty"`
+	Call     string `json:"call,omitempty"`
+	Tag      int    `json:"tag,omitempty"`
+	Peers    []int  `json:"peers,omitempty"`
+}
+
+func writeStalls(stalls []transport.Stall) []stall {
+	out := make([]stall, len(stalls))
+	for i, s := range stalls {
+		out[i] = stall{s.Signature.Context, s.Signature.Sequence, s.Signature.Call, s.Tag, s.Peers}
+	}
+	return out
+}
+
+// readStalls returns the stalls of a message, or none where the message has too many.
+func readStalls(in []stall) (stalls []transport.Stall) {
+	if len(in) > maxStalls {
+		return nil
+	}
+	for _, s := range in {
+		sig := transport.Signature{Context: s.Context, Sequence: s.Sequence, Call: s.Call}
+		stalls = append(stalls, transport.Stall{Signature: sig, Tag: s.Tag, Peers: s.Peers})
+	}
+	return stalls
 }
 
 type lostMessage struct {

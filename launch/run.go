@@ -58,6 +58,11 @@ type Config struct {
 	// 5 s.
 	Grace time.Duration
 
+	// Stall is how long ranks may wait for each other, each for the next one in a circle,
+	// before a line on Stderr says so; they go on waiting. 0 means 30 s; a negative one,
+	// that nothing is said.
+	Stall time.Duration
+
 	// Guard are the arguments with which this process's own executable calls
 	// [Guard]. Nil means that there is no guard: if the launcher is killed,
 	// processes and files that the kernel does not remove by itself remain.
@@ -136,6 +141,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Grace == 0 {
 		c.Grace = 5 * time.Second
+	}
+	if c.Stall == 0 {
+		c.Stall = 30 * time.Second
 	}
 	if c.Env == nil {
 		c.Env = os.Environ()

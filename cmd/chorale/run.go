@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ func newRun() *cobra.Command {
 		ranks     count
 		noLabels  bool
 		algorithm string
+		stall     time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "run -n N PROGRAM [ARG…]",
@@ -47,6 +49,9 @@ CHORALE_HOST in their environment count as being on different hosts.
 A rank whose part is done waits until the others have taken its messages, for an
 hour at most, or as long as CHORALE_LINGER says (90s, 10m).
 
+Ranks that wait for each other, because they make the calls of two communicators in
+different orders, are named after --stall; they go on waiting.
+
 When a rank fails, the others are ended. The exit status is that of the rank that
 failed first: 128 and the signal's number if a signal killed it.`,
 		Example: `  chorale run -n 7 ./examples/globalsum
@@ -65,6 +70,14 @@ failed first: 128 and the signal's number if a signal killed it.`,
 			cfg.Size = int(ranks)
 			cfg.Program, cfg.Args = args[0], args[1:]
 			cfg.Unlabeled = noLabels
+			switch {
+			case stall < 0:
+				return callErrorf("--stall %v: want 0 or more", stall)
+			case stall == 0:
+				cfg.Stall = -1
+			default:
+				cfg.Stall = stall
+			}
 			cfg.Env = os.Environ()
 			if algorithm != "" {
 				cfg.Env = append(cfg.Env, "CHORALE_ALGORITHM="+algorithm)
@@ -85,6 +98,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
 	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
+	flags.DurationVar(&stall, "stall", 30*time.Second, "the time after which ranks that wait for each other are named; 0: never")
 	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd
 }
