@@ -35,10 +35,7 @@ func TestTheContractIsKeptOverSeveralHosts(t *testing.T) {
 	for _, hosts := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint("hosts=", hosts), func(t *testing.T) {
 			asInterface := func(t *testing.T, n int) []transport.Endpoint { return cluster.All(start(t, n, hosts)) }
-			// The two claims that transport/tcp does not keep.
-			transporttest.Run(t, asInterface,
-				"AMessageOfAnEarlierCallThatHasArrivedIsAMismatch",
-				"AnUnexpectedMessageOfAnEarlierCallIsAMismatch")
+			transporttest.Run(t, asInterface)
 			transporttest.RunPerformance(t, asInterface)
 			transporttest.RunLost(t, func(t *testing.T, n int) []*Endpoint { return start(t, n, hosts) })
 		})

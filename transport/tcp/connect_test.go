@@ -245,7 +245,7 @@ func TestAProtocolErrorEndsAConnectionAndNothingElse(t *testing.T) {
 	for name, says := range map[string][]byte{
 		"no frame":                         bytes.Repeat([]byte{0xff}, 100),
 		"no kind":                          frame(header{}, ""),
-		"an unknown kind":                  frame(header{kind: creditFrame + 1}, ""),
+		"an unknown kind":                  frame(header{kind: resumeFrame + 1}, ""),
 		"too long a text":                  append(header{kind: messageFrame, text: textMax + 1}.append(nil), make([]byte, textMax+1)...),
 		"too long a frame":                 frame(header{kind: messageFrame, body: bodyMax + 1, total: bodyMax + 1}, "test"),
 		"a frame beyond its end":           frame(header{kind: messageFrame, body: 9, total: 8}, "test"),

@@ -122,7 +122,18 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 func (e *Endpoint) Rank() int { return e.cfg.Rank }
 
 // Held implements [transport.Endpoint].
-func (e *Endpoint) Held() transport.Held { return transport.Held{} }
+func (e *Endpoint) Held() (h transport.Held) {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	h.Tagged = e.engine.Tagged().Held()
+	for _, l := range e.links {
+		if l != nil {
+			h.Unexpected += l.in.unexpectedLen
+			h.Unsent += l.out.copies()
+		}
+	}
+	return h
+}
 
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.cfg.Size }
@@ -160,9 +171,10 @@ func (e *Endpoint) Release(context uint32) {
 	defer e.engine.Unlock()
 	for _, l := range e.links {
 		if l != nil {
-			l.in.queue.Release(context)
+			l.release(context)
 		}
 	}
+	e.engine.Guard(e.settle)
 	e.engine.ReleaseTagged(context)
 }
 
@@ -177,7 +189,7 @@ func (e *Endpoint) CheckUnreceived() error {
 		if l == nil {
 			continue
 		}
-		l.poll()
+		e.engine.Guard(func() { l.poll(); e.settle() })
 		if theirs, ok := l.unreceived(); ok {
 			return e.engine.Unreceived(l.peer, theirs)
 		}

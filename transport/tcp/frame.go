@@ -25,6 +25,11 @@ const (
 	ctsFrame      // clear to send: the receiver asks for the contents
 	fragmentFrame // contents of a rendezvous message
 	creditFrame   // returns credits
+
+	// Flow control of steps. The sender of a held context stops after the frame that has
+	// begun, until it may resume.
+	holdFrame
+	resumeFrame
 )
 
 const (
@@ -32,15 +37,19 @@ const (
 	callMax   = 4 << 10             // bytes of a call
 	reasonMax = 1 << 10             // bytes of a reason; more is cut off
 	textMax   = 2*callMax + 8       // bytes of any text
-	bodyMax   = 4 << 20             // bytes of a message in one frame
+	bodyMax   = 4 << 20             // bytes of a message in one frame,
+	heldMax   = 64 << 10            // and in one while the receiver has contexts held
 	copyMax   = 8 << 10             // bytes of a message that are copied behind their header
 	outMax    = headerLen + textMax // bytes of a frame before its body
 	tagLen    = 8                   // bytes of a tag before a type
+
+	heldContextsMax = 128 << 10 // contexts that a peer may hold: more than it has messages of
 )
 
 // A header begins a frame. Then come text bytes of text and body bytes of a message.
 // A message of more than bodyMax bytes takes several frames: a rank that gives up can
-// send its termination notice between two.
+// send its termination notice between two. Frames of messages of different contexts may
+// alternate.
 //
 // On the wire, little endian:
 //
@@ -77,7 +86,7 @@ func parseHeader(b []byte) (header, error) {
 		total:    int(total),
 	}
 	switch {
-	case h.kind < messageFrame || h.kind > creditFrame || b[1] != 0:
+	case h.kind < messageFrame || h.kind > resumeFrame || b[1] != 0:
 		return h, fmt.Errorf("a frame of kind %d", h.kind)
 	case h.text > textMax:
 		return h, fmt.Errorf("a text of %d bytes", h.text)

@@ -40,7 +40,7 @@ func (l *link) awaitUp(ctx context.Context) error {
 			return err
 		}
 	}
-	l.poll()
+	l.e.engine.Guard(func() { l.poll(); l.e.settle() })
 	if err := l.e.engine.Err(); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "TCP", map[string]int64{
 		"version": version, "requestLen": int64(requestLen), "replyLen": int64(replyLen),
 		"dialTimeout": int64(dialTimeout), "crossTimeout": int64(crossTimeout),
-		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "copyMax": copyMax,
-		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "streamLen": streamLen,
+		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "heldMax": heldMax, "copyMax": copyMax,
+		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "overrunMax": overrunMax, "streamLen": streamLen,
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "spinLinks": spinLinks,
 		"stallTimeout": int64(stallTimeout), "closeTimeout": int64(closeTimeout),
 	})
@@ -48,6 +48,7 @@ func TestThePageHasTheKindsOfFrames(t *testing.T) {
 	for i, name := range []string{
 		"messageFrame", "chunkFrame", "probeFrame", "leftFrame", "abortFrame", "mismatchFrame",
 		"eagerFrame", "rtsFrame", "withdrawFrame", "ctsFrame", "fragmentFrame", "creditFrame",
+		"holdFrame", "resumeFrame",
 	} {
 		if want := fmt.Sprintf("\n| %d | `%s` | ", i+1, name); !strings.Contains(section, want) {
 			t.Errorf("the page has not the row %s", want)
@@ -56,8 +57,9 @@ func TestThePageHasTheKindsOfFrames(t *testing.T) {
 	kinds := []frameKind{
 		messageFrame, chunkFrame, probeFrame, leftFrame, abortFrame, mismatchFrame,
 		eagerFrame, rtsFrame, withdrawFrame, ctsFrame, fragmentFrame, creditFrame,
+		holdFrame, resumeFrame,
 	}
-	if want := []frameKind{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}; !reflect.DeepEqual(kinds, want) {
+	if want := []frameKind{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}; !reflect.DeepEqual(kinds, want) {
 		t.Errorf("the kinds are numbered %d", kinds)
 	}
 	if want := "1 `accepted`, 2 `crossed`, 3 `hasAborted`, 4 `hasLeft` or 5 `refused`"; !strings.Contains(section, want) ||

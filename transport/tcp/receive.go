@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -12,36 +13,52 @@ const (
 	inLen     = 32 << 10  // bytes of a link's read buffer: it holds every header with its text
 	bulkLen   = 256 << 10 // bytes of the endpoint's buffer, where those of long messages lie while they are combined
 	directMin = 4 << 10   // bytes of a frame from which on they are read to where they go
+
+	// overrunMax is how many bytes of unexpected messages may be under way from a peer
+	// that has been told to hold their contexts. They are in its socket and in mine, and
+	// in one frame of each context.
+	overrunMax = 256 << 20
+	// partialMax is how many messages of a peer may be under way at the same time, each
+	// in a context of its own.
+	partialMax = 64 << 10
 )
 
 // A recvBuffer is the half of a link that reads.
 type recvBuffer struct {
-	queue   match.Queue
-	buf     []byte // what is read, but not parsed, is in buf[lo:hi]
-	lo, hi  int
-	call    string // the text of the last call, so that equal ones share memory
-	landing        // the message that is being received
+	queue         match.Queue
+	buf           []byte // what is read, but not parsed, is in buf[lo:hi]
+	lo, hi        int
+	call          string    // the text of the last call, so that equal ones share memory
+	landing                 // the message that is being received
+	partials      []partial // messages of other contexts, of which more is to come
+	unexpectedLen int       // what the unexpected messages take, in bytes
 
 	headUnexpected bool // the message at buf[lo] waits until it is expected
 	heard          bool // something has come since this was last looked at
 	fresh          bool // something has come since this rank last sent
-	drops          bool // messages that are not expected are thrown away
+	drains         bool // all that has come is taken, because nothing can be written any more
 }
 
 // A landing is where the bytes of the current frame go, and how many are to come.
 type landing struct {
-	recv       *match.Recv    // to a receive,
-	unexpected *match.Message // to an unexpected message,
-	message    *match.Tagged  // to a tagged message, or nowhere
+	message *match.Tagged // to a tagged message; if nil, to a message of a step,
+	partial               // which is the last one of which a frame has come
+	left    int           // bytes to come in this frame
+}
+
+// A partial is a message of a step of which not all frames have come. If it belongs
+// nowhere, it is thrown away.
+type partial struct {
+	recv       *match.Recv    // it goes to a receive,
+	unexpected *match.Message // or to an unexpected message
 	context    uint32
-	left       int // bytes to come in this frame,
-	rest       int // and in later ones
+	rest       int // bytes to come in later frames
 }
 
 // reads reports whether an operation waits for what the peer has to say.
 func (l *link) reads() bool {
 	return l.phase == up && l.err == nil && !l.e.engine.Failed() && !l.in.headUnexpected &&
-		(!l.in.queue.Idle() || len(l.out.queue) > 0 || l.expectsTagged() || l.e.polls.all || l.in.drops)
+		(!l.in.queue.Idle() || len(l.out.queue) > 0 || l.expectsTagged() || l.e.polls.all || l.in.drains)
 }
 
 // poll takes what the peer has sent, up to a message that is not expected.
@@ -78,7 +95,10 @@ func (l *link) receive() {
 			l.put(p[:n])
 		}
 		l.parse()
-		if n < len(p) && !l.in.drops {
+		if len(l.out.controls) > 0 { // the peer, which may send without end, is to hold a context
+			l.flush()
+		}
+		if n < len(p) && !l.in.drains {
 			return // the stream was empty then
 		}
 	}
@@ -149,13 +169,9 @@ func (l *link) parse() {
 func (l *link) beginFrame(h header, text []byte) bool {
 	switch h.kind {
 	case messageFrame:
-		if l.in.rest > 0 {
-			l.protocolError(fmt.Errorf("a message inside another"))
-			return false
-		}
 		return l.beginMessage(h, text)
 	case chunkFrame:
-		if h.context != l.in.context || h.body > l.in.rest {
+		if !l.in.turnTo(h.context) || h.body > l.in.rest {
 			l.protocolError(fmt.Errorf("%d bytes more of a message that has no more", h.body))
 			return false
 		}
@@ -189,13 +205,40 @@ func (l *link) callOf(h header, text []byte) match.Call {
 	return match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence, Call: l.in.call}}
 }
 
+// turnTo makes the message of a context the current one, and reports whether there is
+// one of which more is to come.
+func (in *recvBuffer) turnTo(context uint32) bool {
+	if in.rest > 0 && in.context == context {
+		return true
+	}
+	i := slices.IndexFunc(in.partials, func(p partial) bool { return p.context == context })
+	if i < 0 {
+		return false
+	}
+	p := in.partials[i]
+	if in.rest > 0 {
+		in.partials[i] = in.partial
+	} else {
+		in.partials = slices.Delete(in.partials, i, i+1)
+	}
+	in.partial = p
+	return true
+}
+
 // beginMessage begins with a message if its receive is posted. Otherwise the message
 // stays where it is, which holds the peer back. But it must not hold back tagged
-// messages, nor messages of other contexts: if an operation waits for those, the
-// message is moved to the unexpected queue.
+// messages, nor messages of other contexts, nor what the peer says about messages of
+// this rank: if an operation waits for those, the message is moved to the unexpected
+// queue.
 func (l *link) beginMessage(h header, text []byte) bool {
+	in := &l.in
+	if in.turnTo(h.context) || len(in.partials) >= partialMax {
+		l.protocolError(fmt.Errorf("a message inside another"))
+		return false
+	}
 	m := match.Header{Call: l.callOf(h, text), Size: h.total}
-	verdict, r, s := l.in.queue.Match(&m, &l.e.engine)
+	verdict, r, s := in.queue.Match(&m, &l.e.engine)
+	p := partial{context: h.context, rest: h.total - h.body}
 	switch {
 	case verdict == match.Mismatch:
 		l.e.engine.FailMismatch(s, l.peer, m.Signature)
@@ -204,18 +247,46 @@ func (l *link) beginMessage(h header, text []byte) bool {
 		l.e.engine.FailSize(r, h.total)
 		return false
 	case verdict == match.Deliver:
-		l.in.recv = r
-	case l.in.drops:
-	case l.expectsTagged() || l.in.queue.PostedElsewhere(h.context):
-		l.in.unexpected = &match.Message{Header: m}
-		l.in.queue.Enqueue(l.in.unexpected)
+		p.recv = r
+	case l.e.engine.Err() != nil: // this rank leaves
+	case l.expectsTagged() || len(l.out.queue) > 0 || in.drains || in.queue.PostedElsewhere(h.context):
+		p.unexpected = l.enqueue(m)
 	default:
-		l.in.headUnexpected = true
+		in.headUnexpected = true
 		return false
 	}
-	l.in.context, l.in.left, l.in.rest = h.context, h.body, h.total-h.body
+	if in.rest > 0 {
+		in.partials = append(in.partials, in.partial)
+	}
+	in.partial, in.left = p, h.body
 	l.got(0)
-	return true
+	return l.err == nil
+}
+
+// enqueue adds an unexpected message, and has the peer hold its context if they are too
+// many.
+func (l *link) enqueue(h match.Header) *match.Message {
+	m := &match.Message{Header: h}
+	hold := l.in.queue.Enqueue(m)
+	l.holds(transport.MessageCost)
+	if hold {
+		l.controlSoon(header{kind: holdFrame, context: h.Context})
+	}
+	return m
+}
+
+// holds counts bytes of unexpected messages.
+func (l *link) holds(n int) {
+	if l.in.unexpectedLen += n; l.in.unexpectedLen > transport.UnexpectedMax+overrunMax {
+		l.protocolError(fmt.Errorf("%d bytes of messages that it was told to hold", l.in.unexpectedLen))
+	}
+}
+
+// resume lets the peer go on in contexts whose unexpected messages were received.
+func (l *link) resume() {
+	for context, ok := l.in.queue.Resume(); ok; context, ok = l.in.queue.Resume() {
+		l.controlSoon(header{kind: resumeFrame, context: context})
+	}
 }
 
 // put takes bytes of the current frame to where they go.
@@ -233,9 +304,11 @@ func (l *link) put(p []byte) {
 			p = b
 		}
 		in.recv.Put(p)
-	case in.unexpected != nil:
-		in.unexpected.Data = append(in.unexpected.Data, p...)
-		in.unexpected.Got += len(p)
+	case in.partial.unexpected != nil && !in.partial.unexpected.Released:
+		m := in.partial.unexpected
+		m.Data = append(m.Data, p...)
+		m.Got += len(p)
+		l.holds(len(p))
 	}
 	l.got(len(p))
 }
@@ -246,13 +319,13 @@ func (l *link) got(n int) {
 	if in.left -= n; in.left > 0 || in.rest > 0 {
 		return
 	}
-	if r := in.recv; r != nil {
-		in.recv = nil
+	r, m := in.recv, in.partial.unexpected
+	in.partial = partial{}
+	if r != nil {
 		in.queue.Unpost(r)
 		in.queue.Complete(r)
 	}
-	if in.unexpected != nil {
-		in.unexpected = nil
+	if m != nil {
 		l.e.recheck(l)
 	}
 }
@@ -261,29 +334,56 @@ func (l *link) got(n int) {
 func (l *link) recheckNow() {
 	for l.deliverUnexpected() {
 	}
+	if m, s := l.in.queue.Excluded(&l.e.engine); m != nil {
+		l.e.engine.FailMismatch(s, l.peer, m.Signature)
+	}
 	l.in.headUnexpected = false
 	l.parse()
 	l.failWaiters()
-	if l.tagged.ready {
-		l.tagged.ready = false
+	if l.out.ready {
+		l.out.ready = false
 		l.flush()
 	}
 }
 
-// deliverUnexpected gives one unexpected message to its receive. It returns false if
-// there was none to give.
+// deliverUnexpected gives one unexpected message to its receive, or what has arrived of
+// it. It returns false if there was none to give.
 func (l *link) deliverUnexpected() bool {
 	verdict, m, r := l.in.queue.MatchUnexpected()
 	switch verdict {
 	case match.Mismatch:
 		l.e.engine.FailMismatch(r.Step, l.peer, m.Signature)
+		return false
 	case match.WrongSize:
 		l.e.engine.FailSize(r, m.Size)
+		return false
 	case match.Deliver:
 		l.in.queue.Deliver(m, r)
-		return true
+	case match.Continue:
+		l.in.queue.Continue(m, r)
+		l.in.continues(m, r)
+	default:
+		return false
 	}
-	return false
+	l.holds(-m.Got - transport.MessageCost)
+	l.resume()
+	return true
+}
+
+// continues has the rest of an unexpected message go to its receive.
+func (in *recvBuffer) continues(m *match.Message, r *match.Recv) {
+	p := &in.partial
+	for i := 0; p.unexpected != m; i++ {
+		p = &in.partials[i]
+	}
+	p.unexpected, p.recv = nil, r
+}
+
+// release drops what has come in a context.
+func (l *link) release(context uint32) {
+	l.in.queue.Release(context)
+	l.in.unexpectedLen = l.in.queue.Held()
+	l.resume()
 }
 
 // unreceived returns the call of a message that was not received.

@@ -10,10 +10,14 @@ import (
 
 // A sendBuffer is the half of a link that writes.
 type sendBuffer struct {
-	controls []byte     // frames without contents, which go before the next one
-	queue    []outgoing // messages that are not completely written, the current one first
-	head     []byte     // what is not written of the current frame: what lies in buf,
-	body     []byte     // and what lies in the caller's memory
+	controls []byte              // frames without contents, which go before the next one
+	queue    []outgoing          // messages that are not completely written
+	current  int                 // the one in queue whose frame is being written; -1 for none
+	held     map[uint32]struct{} // contexts in which the peer takes nothing now
+	ready    bool                // the peer has asked for a message, or resumed a context
+	broken   bool                // nothing can be written any more
+	head     []byte              // what is not written of the current frame: what lies in buf,
+	body     []byte              // and what lies in the caller's memory
 	buf      []byte
 }
 
@@ -27,9 +31,52 @@ type outgoing struct {
 	frames bool
 }
 
-// pending reports whether something is to be written.
+// pending reports whether something is to be written that the peer takes.
 func (s *sendBuffer) pending() bool {
-	return len(s.queue) > 0 || len(s.controls) > 0 || len(s.head)+len(s.body) > 0
+	return !s.broken && (len(s.head)+len(s.body) > 0 || len(s.controls) > 0 || s.next() >= 0)
+}
+
+// next returns the first message of the queue that is not held, or -1.
+func (s *sendBuffer) next() int {
+	if len(s.held) > 0 {
+		return slices.IndexFunc(s.queue, func(m outgoing) bool {
+			if m.op == nil {
+				return true
+			}
+			_, held := s.held[m.op.Context]
+			return !held
+		})
+	}
+	if len(s.queue) > 0 {
+		return 0
+	}
+	return -1
+}
+
+// copies returns the bytes of copies of tagged messages that are not written.
+func (s *sendBuffer) copies() (n int) {
+	for i := range s.queue {
+		if s.queue[i].frames {
+			n += len(s.queue[i].data)
+		}
+	}
+	if s.current < 0 || len(s.queue) == 0 { // what was begun when nothing else was to be written
+		n += len(s.body)
+	}
+	return n
+}
+
+// hold notes that the peer takes nothing in a context, and resume that it does again.
+func (s *sendBuffer) hold(context uint32) {
+	if s.held == nil {
+		s.held = map[uint32]struct{}{}
+	}
+	s.held[context] = struct{}{}
+}
+
+func (s *sendBuffer) resume(context uint32) {
+	delete(s.held, context)
+	s.ready = true
 }
 
 // start posts every receive and sends what the sockets take.
@@ -56,18 +103,25 @@ func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 			e.links[to].push()
 		}
 	}
+	for _, l := range e.links { // a message that has come may belong to no call of this rank
+		if l != nil && (l.in.headUnexpected || l.in.queue.First() != nil) {
+			e.recheck(l)
+		}
+	}
 	o.Complete(1)
 }
 
 // push begins to write what is queued. If nothing has come from the peer since the
 // last time, it reads first: a rank that only sends would never learn that the peer
-// does not receive.
+// does not receive, or holds the context.
 func (l *link) push() {
 	if l.err == nil && l.phase == up {
-		if !l.out.pending() {
+		if len(l.out.queue) == 0 && !l.out.pending() {
 			return
 		}
 		if l.in.queue.Idle() && !l.in.fresh {
+			l.in.headUnexpected = false
+			l.parse()
 			l.receive()
 		}
 		l.in.fresh = false
@@ -76,12 +130,13 @@ func (l *link) push() {
 	if !l.e.engine.Failed() {
 		l.flush()
 	}
-	if l.out.pending() {
+	if l.out.pending() || len(l.out.queue) > 0 {
 		l.e.watch(l)
 	}
 }
 
-// flush writes what the stream takes.
+// flush writes what the stream takes. It leaves a message after one frame: the owner
+// reads before the next one, since the peer may hold the message's context.
 func (l *link) flush() {
 	s := &l.out
 	for l.phase == up && s.pending() {
@@ -100,8 +155,8 @@ func (l *link) flush() {
 		case err != nil:
 			l.broken(err)
 			return
-		case len(s.head)+len(s.body) == 0:
-			l.frameDone()
+		case len(s.head)+len(s.body) == 0 && !l.frameDone():
+			return
 		}
 	}
 	l.taggedDone()
@@ -111,15 +166,20 @@ func (l *link) flush() {
 // copied behind its header, a long one stays where it is.
 func (s *sendBuffer) nextFrame() {
 	if len(s.controls) > 0 {
-		s.head, s.controls = append(s.buf[:0], s.controls...), s.controls[:0]
+		s.head, s.controls, s.current = append(s.buf[:0], s.controls...), s.controls[:0], -1
 		return
 	}
-	m := &s.queue[0]
+	s.current = s.next()
+	m := &s.queue[s.current]
 	if m.frames {
 		s.head, m.sent, m.begun = m.data, len(m.data), true
 		return
 	}
-	h := header{kind: chunkFrame, body: min(len(m.data)-m.sent, bodyMax), total: len(m.data)}
+	most := bodyMax
+	if len(s.held) > 0 {
+		most = heldMax
+	}
+	h := header{kind: chunkFrame, body: min(len(m.data)-m.sent, most), total: len(m.data)}
 	call := ""
 	if m.send != nil {
 		h.kind, h.sequence = fragmentFrame, m.send.Number
@@ -139,28 +199,40 @@ func (s *sendBuffer) nextFrame() {
 	}
 }
 
-// frameDone notes that a frame is written.
-func (l *link) frameDone() {
+// frameDone notes that a frame is written, and reports whether its message is.
+func (l *link) frameDone() bool {
 	s := &l.out
-	switch {
-	case l.notice.queued:
+	if l.notice.queued {
 		l.noticeDone()
-	case len(s.queue) > 0 && s.queue[0].begun && s.queue[0].sent == len(s.queue[0].data):
-		m := s.queue[0]
-		s.queue = slices.Delete(s.queue, 0, 1)
-		switch {
-		case m.op != nil:
-			m.op.Complete(1)
-		case m.send != nil:
-			m.send.Complete()
-		}
+		return true
 	}
+	if s.current < 0 || len(s.queue) == 0 {
+		return true
+	}
+	m := s.queue[s.current]
+	if m.sent < len(m.data) {
+		return false
+	}
+	s.queue = slices.Delete(s.queue, s.current, s.current+1)
+	s.current = -1
+	switch {
+	case m.op != nil:
+		m.op.Complete(1)
+	case m.send != nil:
+		m.send.Complete()
+	}
+	return true
 }
 
-// broken ends a link to which nothing can be written any more. The peer may have sent
-// a termination notice before it went.
+// broken ends a link to which nothing can be written any more. What the peer has sent
+// before it went is taken first, whether or not it is expected yet: messages, and maybe
+// a termination notice.
 func (l *link) broken(err error) {
-	l.in.drops, l.in.headUnexpected = true, false
+	if l.out.broken {
+		return
+	}
+	l.out.broken = true
+	l.in.drains, l.in.headUnexpected = true, false
 	l.parse()
 	l.receive()
 	if l.err == nil {

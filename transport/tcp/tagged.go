@@ -17,7 +17,6 @@ import (
 // and go to where they are to be.
 type taggedLink struct {
 	progress.TaggedPeer
-	ready  bool // the peer has asked for a message, which is to be written
 	queued bool // frames wait to be written, also while no goroutine of the program waits
 }
 
@@ -90,6 +89,15 @@ func (l *link) control(h header) {
 	}
 }
 
+// controlSoon has settle write a frame without contents: the caller parses.
+func (l *link) controlSoon(h header) {
+	if l.err == nil && !l.e.engine.Failed() && !l.out.broken {
+		l.out.controls = h.append(l.out.controls)
+		l.out.ready = true
+		l.e.recheck(l)
+	}
+}
+
 // SendRTS implements [progress.Wire].
 func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
 	l.enqueueTagged(header{kind: rtsFrame, context: m.Context, sequence: s.Number, total: len(s.Data)}, m.Tag, typeName, nil)
@@ -117,18 +125,25 @@ func (l *link) handleTagged(h header, text []byte) error {
 	case ctsFrame:
 		if s := l.tagged.CTS(h.sequence); s != nil {
 			l.out.queue = append(l.out.queue, outgoing{send: s, data: s.Data})
-			l.tagged.ready = true
+			l.out.ready = true
 			l.e.recheck(l)
 		}
 	case fragmentFrame:
 		m := l.e.engine.Tagged().Requested(l.peer, h.sequence)
-		if m == nil || l.in.rest > 0 || h.body > m.Size-m.Got {
+		if m == nil || h.body > m.Size-m.Got {
 			return fmt.Errorf("%d bytes of a tagged message that no receive has asked for", h.body)
 		}
 		l.in.message, l.in.left = m, h.body
 		l.messageGot(0)
 	case creditFrame:
 		l.tagged.Credits.Return(h.total)
+	case holdFrame:
+		if l.out.hold(h.context); len(l.out.held) > heldContextsMax {
+			return fmt.Errorf("%d contexts held", len(l.out.held))
+		}
+	case resumeFrame:
+		l.out.resume(h.context)
+		l.e.recheck(l)
 	}
 	return nil
 }
@@ -137,8 +152,8 @@ func (l *link) handleTagged(h header, text []byte) error {
 // message.
 func (l *link) beginEager(h header, text []byte) error {
 	switch {
-	case len(text) < tagLen || l.in.rest > 0:
-		return errors.New("a tagged message inside another message")
+	case len(text) < tagLen:
+		return errors.New("a tagged message without a tag")
 	case h.kind == eagerFrame && (h.total > match.EagerMax || h.body != h.total):
 		return fmt.Errorf("an eager message of %d bytes", h.total)
 	}

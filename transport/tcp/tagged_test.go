@@ -58,7 +58,6 @@ func TestInvalidTaggedMessagesEndTheConnection(t *testing.T) {
 		"half an eager message":             frame(header{kind: eagerFrame, body: 1, total: 2}, text),
 		"a fragment of nothing":             frame(header{kind: fragmentFrame, body: 1, total: 1}, ""),
 		"an announcement with contents":     frame(header{kind: rtsFrame, body: 1, total: 1}, text),
-		"a tagged message inside a message": append(append(frame(header{kind: messageFrame, context: 1, sequence: 1, body: 4, total: 8}, "test"), 1, 2, 3, 4), frame(header{kind: eagerFrame}, text)...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := impostor(t)

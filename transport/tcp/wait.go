@@ -146,7 +146,7 @@ func (e *Endpoint) arm() {
 	p := &e.polls
 	busy := p.busy[:0]
 	for _, l := range p.busy {
-		if l.busy = !l.in.queue.Idle() || l.tagged.Waiters > 0 || l.out.pending(); l.busy {
+		if l.busy = !l.in.queue.Idle() || l.tagged.Waiters > 0 || l.out.pending() || len(l.out.queue) > 0; l.busy {
 			busy = append(busy, l)
 		}
 	}

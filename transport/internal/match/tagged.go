@@ -84,6 +84,17 @@ func (q *TaggedQueue) Remove(m *Tagged) bool {
 	return true
 }
 
+// Held returns the bytes of the messages that have arrived, with
+// [transport.MessageCost] for each, also for one that is announced.
+func (q *TaggedQueue) Held() (n int) {
+	for _, m := range q.messages {
+		if n += transport.MessageCost; !m.Rendezvous {
+			n += m.Size
+		}
+	}
+	return n
+}
+
 // Recycle keeps the memory of an eager message that was received.
 func (q *TaggedQueue) Recycle(m *Tagged) {
 	if len(q.spare) < sparesMost {
