@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
@@ -28,6 +29,20 @@ func TestGoroutineStreamsKeepTheContractToo(t *testing.T) {
 	runContract(t, newGoroutineStreams)
 	// Their poller allocates a timer for each wait.
 	transporttest.RunPerformance(t, start(newGoroutineStreams), "TheSteadyStateAllocatesNothing")
+}
+
+func TestARankLeavesInTheEnd(t *testing.T) {
+	for name, poller := range map[string]func([]*link) (poller, error){"system": newPoller, "goroutines": newGoroutineStreams} {
+		t.Run(name, func(t *testing.T) {
+			transporttest.RunLingering(t, func(t *testing.T, n int) []transport.Endpoint {
+				all := start(poller)(t, n)
+				for _, e := range all {
+					e.(*Endpoint).cfg.Linger = time.Millisecond
+				}
+				return all
+			})
+		})
+	}
 }
 
 func runContract(t *testing.T, poller func([]*link) (poller, error)) {

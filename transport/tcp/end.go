@@ -23,18 +23,29 @@ func (l *link) terminate() {
 	switch {
 	case l.notice.done || l.err != nil || l.phase < requesting || l.phase == expecting:
 		return // or the reply to the peer's request has it
-	case !l.notice.queued:
-		l.notice.queued = true
-		e.queued.notices++
 	}
+	l.queueNotice()
 	if l.phase < up {
 		return // attach comes here again
 	}
-	l.notice.done = true
-	frame := slices.Concat(l.out.head, l.out.body, eager)
-	l.out.head, l.out.body = e.appendNotice(frame, l.peer), nil
-	e.watch(l)
+	l.writeNotice(slices.Concat(l.out.head, l.out.body, eager), e.engine.Notice())
+}
+
+// writeNotice writes a termination notice behind some frames.
+func (l *link) writeNotice(frames []byte, n progress.Notice) {
+	behind := len(frames)
+	l.out.head, l.out.body = l.e.appendNotice(frames, l.peer, n), nil
+	l.notice.done, l.notice.size = true, len(l.out.head)-behind
+	l.e.watch(l)
 	l.flush()
+}
+
+// queueNotice notes that there is a termination notice to write.
+func (l *link) queueNotice() {
+	if !l.notice.queued {
+		l.notice.queued = true
+		l.e.queued.notices++
+	}
 }
 
 // noticeDone notes that there is no termination notice to write any more.
@@ -70,8 +81,7 @@ func (e *Endpoint) flushNotices() {
 // appendNotice appends the frame of this endpoint's termination notice. Where a peer
 // was in another call, that peer is told both calls: the frame names one, and the text
 // has the number of the other, the length of the one, and both.
-func (e *Endpoint) appendNotice(b []byte, peer int) []byte {
-	n := e.engine.Notice()
+func (e *Endpoint) appendNotice(b []byte, peer int, n progress.Notice) []byte {
 	if m := n.Mismatch; m != nil && m.Peer == peer {
 		h := header{kind: mismatchFrame, context: m.Mine.Context, sequence: m.Mine.Sequence}
 		h.text = 8 + len(m.Mine.Call) + len(m.Theirs.Call)

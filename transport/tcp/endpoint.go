@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +49,6 @@ type Endpoint struct {
 	polls      pollSet
 	bulk       []byte // where bytes are read to that are combined then
 	queued     queuedFrames
-	close      sync.Once
 }
 
 // A background is what goroutines need that the endpoint starts.
@@ -195,41 +193,4 @@ func (e *Endpoint) CheckUnreceived() error {
 		}
 	}
 	return nil
-}
-
-// closeTimeout bounds how long an endpoint waits, when it ends, for peers that do not
-// read. They find a broken connection instead of a termination notice.
-const closeTimeout = time.Second
-
-// Close leaves the job: its peers are told, and Exchanges in progress return
-// [transport.ErrClosed]. It takes about a second at most, also when a peer does not
-// read.
-func (e *Endpoint) Close() error {
-	e.close.Do(e.shutDown)
-	return nil
-}
-
-func (e *Endpoint) shutDown() {
-	deadline := time.Now().Add(closeTimeout)
-	e.engine.Lock()
-	if e.cfg.Listener != nil {
-		e.cfg.Listener.Close() // its error would tell the caller nothing
-	}
-	e.engine.Close(e.flushNotices)
-	for _, l := range e.links {
-		if l != nil {
-			l.end(transport.ErrClosed)
-		}
-	}
-	e.engine.Unlock()
-
-	e.connecting.cancel()
-	e.engine.WaitBackground()
-	for _, l := range e.links {
-		if l != nil && l.stream != nil {
-			l.stream.close(deadline)
-		}
-	}
-	e.polls.poller.close()
-	openEndpoints.Add(-1)
 }

@@ -1,9 +1,12 @@
 package tcp
 
 import (
+	"math"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/chorale-go/chorale/transport"
 )
 
 // goroutineStreams is the poller for goroutine streams, on every system.
@@ -61,6 +64,10 @@ func (p *goroutineStreams) close() {}
 
 // A goroutineStream is a stream over a connection that blocks: one goroutine reads
 // from it into a buffer, another writes from a buffer to it.
+//
+// What a kernel has acknowledged is not known, so that a stream that is shut down waits
+// for the peer to shut down its half: the peer's reading goroutine does so when it has
+// read everything.
 type goroutineStream struct {
 	conn    net.Conn
 	wake    func()
@@ -69,53 +76,75 @@ type goroutineStream struct {
 
 	mu      sync.Mutex
 	changed sync.Cond // something that a goroutine waits for has changed
-	closed  bool
-	in      []byte // has come
-	inErr   error  // comes after in
-	out     []byte // is to go
-	outErr  error  // why nothing goes any more
+	in      []byte    // has come
+	kept    []byte    // the memory of in
+	inErr   error     // comes after in
+	drops   bool      // what comes is thrown away
+	out     []byte    // is to go
+	going   int       // bytes that are being written
+	outErr  error     // why nothing goes any more
+	ends    bool      // nothing comes after out
 }
 
-const streamLen = 256 << 10 // bytes of a buffer
+const (
+	streamLen    = 256 << 10                                     // bytes of a buffer
+	readAheadMax = transport.UnexpectedMax + transport.TaggedMax // bytes that are read before they are taken
+)
 
-// readLoop reads what comes, one buffer after the other. Once the stream is closed, it
-// throws it away.
+// readLoop reads what comes.
 func (s *goroutineStream) readLoop() {
 	buf := make([]byte, streamLen)
 	for {
 		n, err := s.conn.Read(buf)
 		s.mu.Lock()
-		s.in, s.inErr = buf[:n], err
+		if len(s.in) == 0 {
+			s.in = s.kept[:0]
+		}
+		if !s.drops {
+			s.in = append(s.in, buf[:n]...)
+			s.kept = s.in
+		}
+		s.inErr = err
 		s.wake()
-		for len(s.in) > 0 && !s.closed {
+		for len(s.in) >= readAheadMax && !s.drops {
 			s.changed.Wait()
 		}
 		s.mu.Unlock()
 		if err != nil {
+			s.endWriting()
 			return
 		}
 	}
 }
 
-// writeLoop writes what is to go, until the stream is closed and nothing is left.
+// writeLoop writes what is to go, until the stream is shut down and nothing is left.
 func (s *goroutineStream) writeLoop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var next []byte
-	for {
-		for len(s.out) == 0 && !s.closed {
+	for s.outErr == nil {
+		if len(s.out) == 0 {
+			if s.ends {
+				s.endWriting()
+				return
+			}
 			s.changed.Wait()
-		}
-		if len(s.out) == 0 || s.outErr != nil {
-			return
+			continue
 		}
 		now := s.out
-		s.out = next
+		s.out, s.going = next, len(now)
 		s.mu.Unlock()
 		_, err := s.conn.Write(now)
 		s.mu.Lock()
-		next, s.outErr = now[:0], err
+		next, s.going, s.outErr = now[:0], 0, err
 		s.wake()
+	}
+}
+
+// endWriting tells the peer that nothing more comes.
+func (s *goroutineStream) endWriting() {
+	if c, ok := s.conn.(interface{ CloseWrite() error }); ok {
+		_ = c.CloseWrite() // it fails where the connection has ended
 	}
 }
 
@@ -134,7 +163,9 @@ func (s *goroutineStream) read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := copy(p, s.in)
-	s.in = s.in[n:]
+	if s.in = s.in[n:]; len(s.in) == 0 && cap(s.kept) > 2*streamLen {
+		s.in, s.kept = nil, nil
+	}
 	switch {
 	case n > 0:
 		s.changed.Broadcast()
@@ -166,14 +197,36 @@ func (s *goroutineStream) write(head, body []byte) (n int, err error) {
 	return n, nil
 }
 
-func (s *goroutineStream) close(deadline time.Time) {
+func (s *goroutineStream) unsent() int {
 	s.mu.Lock()
-	s.closed = true
-	s.changed.Broadcast()
-	s.mu.Unlock()
-	if s.conn.SetWriteDeadline(deadline) == nil {
-		s.writing.Wait()
+	defer s.mu.Unlock()
+	if s.outErr != nil {
+		return 0
 	}
+	return len(s.out) + s.going
+}
+
+func (s *goroutineStream) shutdown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ends = true
+	s.changed.Broadcast()
+}
+
+func (s *goroutineStream) unacknowledged() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in, s.drops = nil, true
+	s.changed.Broadcast()
+	if s.inErr != nil {
+		return 0
+	}
+	return math.MaxInt
+}
+
+func (s *goroutineStream) close() {
+	s.shutdown()
+	s.unacknowledged()
 	s.conn.Close()
 	s.writing.Wait()
 	s.reading.Wait()

@@ -3,7 +3,6 @@ package tcp
 import (
 	"errors"
 	"io"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -45,6 +44,7 @@ type linkPoll struct {
 type noticeState struct {
 	done   bool // it is written, or being written, or the peer would not read it
 	queued bool // it is not completely written
+	size   int  // its bytes
 }
 
 // events is a set of what can be done with a stream.
@@ -63,8 +63,15 @@ type stream interface {
 	// write writes what there is room for of head and then body. It returns errAgain if
 	// there was no room for a part of them.
 	write(head, body []byte) (int, error)
-	// close waits until the deadline at most for what is written to leave.
-	close(deadline time.Time)
+	// unsent returns how many bytes were written that have not left this machine.
+	unsent() int
+	// shutdown says that nothing more will be written.
+	shutdown()
+	// unacknowledged throws away what has come, and returns how many bytes, of what was
+	// written and of a byte for shutdown, may not be in the peer's machine yet. There are
+	// none when the peer has gone.
+	unacknowledged() int
+	close()
 }
 
 var errAgain = errors.New("not now")
@@ -113,7 +120,9 @@ func (l *link) end(err error) {
 	}
 	l.err = err
 	l.out.head, l.out.body = nil, nil
-	if l.phase != up {
+	if l.phase == up {
+		l.stream.shutdown()
+	} else {
 		close(l.opened)
 	}
 	l.noticeDone()

@@ -263,21 +263,30 @@ func write(fd int, p []byte) (int, error) {
 	return int(n), nil
 }
 
-// close waits for bytes that have not left yet, until the deadline, and throws away
-// what comes meanwhile: closing over unread bytes, or receiving more afterwards, resets
-// the connection, and what has not left is lost.
-func (s *socket) close(deadline time.Time) {
+func (s *socket) unsent() int { return s.queueLen(unix.SIOCOUTQNSD) }
+
+func (s *socket) shutdown() {
+	_ = unix.Shutdown(s.fd, unix.SHUT_WR) // it fails where the connection has ended
+}
+
+// What the peer's kernel has acknowledged is safe: its process reads that before it
+// learns of a reset, which closing over unread bytes, or receiving more afterwards,
+// causes.
+func (s *socket) unacknowledged() int {
 	var b [4 << 10]byte
 	for {
-		n, err := s.read(b[:])
-		if n > 0 {
-			continue
+		if n, err := s.read(b[:]); err == errAgain {
+			return s.queueLen(unix.SIOCOUTQ)
+		} else if n == 0 {
+			return 0
 		}
-		unsent, failed := unix.IoctlGetInt(s.fd, unix.SIOCOUTQNSD)
-		if err != errAgain || failed != nil || unsent == 0 || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(time.Millisecond)
 	}
-	unix.Close(s.fd)
 }
+
+// queueLen returns a length of the socket's send queue. It is 0 if the socket has none.
+func (s *socket) queueLen(which uint) int {
+	n, _ := unix.IoctlGetInt(s.fd, which)
+	return n
+}
+
+func (s *socket) close() { unix.Close(s.fd) }

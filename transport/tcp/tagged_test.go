@@ -53,11 +53,11 @@ func TestAReceiveOfAMessageThatIsWithdrawnReceivesTheNext(t *testing.T) {
 func TestInvalidTaggedMessagesEndTheConnection(t *testing.T) {
 	text := string(make([]byte, tagLen)) + "bytes"
 	for name, says := range map[string][]byte{
-		"no tag":                            frame(header{kind: eagerFrame}, "bytes"),
-		"too long an eager message":         frame(header{kind: eagerFrame, body: match.EagerMax + 1, total: match.EagerMax + 1}, text),
-		"half an eager message":             frame(header{kind: eagerFrame, body: 1, total: 2}, text),
-		"a fragment of nothing":             frame(header{kind: fragmentFrame, body: 1, total: 1}, ""),
-		"an announcement with contents":     frame(header{kind: rtsFrame, body: 1, total: 1}, text),
+		"no tag":                        frame(header{kind: eagerFrame}, "bytes"),
+		"too long an eager message":     frame(header{kind: eagerFrame, body: match.EagerMax + 1, total: match.EagerMax + 1}, text),
+		"half an eager message":         frame(header{kind: eagerFrame, body: 1, total: 2}, text),
+		"a fragment of nothing":         frame(header{kind: fragmentFrame, body: 1, total: 1}, ""),
+		"an announcement with contents": frame(header{kind: rtsFrame, body: 1, total: 1}, text),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, c := impostor(t)

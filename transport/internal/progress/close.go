@@ -36,11 +36,8 @@ func (o *Op) binds() bool { return !o.over && (o.kind == stepOp || o.subject.com
 // Such an operation has to end, and its memory may be written again then. Only the end
 // of this endpoint's part in the job keeps peers from reading there.
 func (e *Engine) Linger(d time.Duration) error {
-	switch {
-	case e.end.err != nil:
-		return e.end.err
-	case slices.ContainsFunc(e.ops, (*Op).binds):
-		return transport.ErrClosed
+	if err := e.MayLinger(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), d, transport.ErrLinger)
 	defer cancel()
@@ -49,6 +46,14 @@ func (e *Engine) Linger(d time.Duration) error {
 		err = transport.ErrLinger
 	}
 	return err
+}
+
+// MayLinger returns why an endpoint that leaves does not wait for its receivers, or nil.
+func (e *Engine) MayLinger() error {
+	if e.end.err == nil && slices.ContainsFunc(e.ops, (*Op).binds) {
+		return transport.ErrClosed
+	}
+	return e.end.err
 }
 
 // Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns

@@ -120,6 +120,10 @@ func (e *Engine) Err() error {
 // Failed reports whether this endpoint's part in the job has ended.
 func (e *Engine) Failed() bool { return e.end.err != nil }
 
+// Cause returns why this endpoint's part in the job has ended, also while it leaves, or
+// nil.
+func (e *Engine) Cause() error { return e.end.err }
+
 // Closed reports whether the endpoint is closed: it no longer lingers.
 func (e *Engine) Closed() bool { return e.end.closed }
 

@@ -17,12 +17,15 @@ type Notice struct {
 // Notice returns the termination notice of this endpoint, whose part has ended.
 func (e *Engine) Notice() (n Notice) {
 	if e.end.err == transport.ErrClosed {
-		return Notice{Left: true, Reason: e.leftReason()}
+		return e.LeavingNotice()
 	}
 	errors.As(e.end.err, &n.Mismatch)
 	n.Reason = e.end.err.Error()
 	return n
 }
+
+// LeavingNotice returns the termination notice of an endpoint that leaves.
+func (e *Engine) LeavingNotice() Notice { return Notice{Left: true, Reason: e.leftReason()} }
 
 // PeerError returns what the termination notice of a peer means to this rank.
 func (n *Notice) PeerError(rank, peer int) error {

@@ -1,0 +1,148 @@
+package tcp
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+const (
+	// closeTimeout bounds how long an endpoint waits, when it ends, for peers that do not
+	// read its termination notice. They find a broken connection instead.
+	closeTimeout = time.Second
+
+	// lingerPause is for how long at most an endpoint that leaves does not look whether
+	// its messages have arrived.
+	lingerPause = 20 * time.Millisecond
+)
+
+// Close implements [transport.Endpoint]. Exchanges in progress return
+// [transport.ErrClosed]; while there is one, Close does not wait for receivers. It waits
+// until the systems of the receivers have all messages, or where this system does not
+// tell, until the receivers have read them, which they do up to a bound while they
+// compute.
+func (e *Endpoint) Close() error {
+	e.engine.Lock()
+	if !e.engine.StartLeaving() {
+		e.engine.Unlock()
+		return nil
+	}
+	now := time.Now()
+	deadline, noticeDeadline := now.Add(cmp.Or(e.cfg.Linger, transport.Linger)), now.Add(closeTimeout)
+	err := e.engine.MayLinger()
+	if err != nil { // not a word about messages: peers may miss some of those in progress, too
+		deadline, err = noticeDeadline, nil
+	} else if err = e.linger(deadline); err != nil {
+		e.engine.Fail(err)
+		noticeDeadline = time.Now().Add(closeTimeout)
+		deadline = noticeDeadline
+	}
+	if e.cfg.Listener != nil {
+		e.cfg.Listener.Close() // its error would tell the caller nothing
+	}
+	e.engine.Close(e.flushNotices)
+	for _, l := range e.links {
+		if l != nil {
+			l.end(transport.ErrClosed)
+		}
+	}
+	e.engine.Unlock()
+
+	e.connecting.cancel()
+	e.engine.WaitBackground()
+	e.awaitAcknowledgments(deadline, noticeDeadline)
+	for _, l := range e.links {
+		if l != nil && l.stream != nil {
+			l.stream.close()
+		}
+	}
+	e.polls.poller.close()
+	openEndpoints.Add(-1)
+	return err
+}
+
+// linger waits until all messages have left this machine, or their receivers have gone,
+// and tells each receiver then that this rank leaves.
+func (e *Endpoint) linger(deadline time.Time) error {
+	for pause := time.Duration(0); ; pause = nextPause(pause) {
+		failed := e.engine.Failed()
+		err := transport.UndeliveredError{Rank: e.cfg.Rank, Peer: -1, Err: e.engine.Cause()}
+		for _, l := range e.links {
+			if l == nil {
+				continue
+			}
+			if !failed {
+				l.leave()
+			}
+			if n := l.undelivered(); n > 0 {
+				if err.Bytes += n; err.Peer < 0 {
+					err.Peer = l.peer
+				}
+			}
+		}
+		switch {
+		case err.Bytes == 0:
+			return nil
+		case failed:
+			return &err
+		case time.Now().After(deadline):
+			err.Err = transport.ErrLinger
+			return &err
+		}
+		e.engine.Unlock()
+		time.Sleep(pause)
+		e.engine.Lock()
+	}
+}
+
+// nextPause returns the pause that follows another one, or none.
+func nextPause(pause time.Duration) time.Duration {
+	return min(max(2*pause, lingerPause/1000), lingerPause)
+}
+
+// leave tells the peer that this rank leaves if everything before has left this machine.
+func (l *link) leave() {
+	if l.err != nil || l.notice.done || l.phase != up {
+		return
+	}
+	l.in.drains, l.in.headUnexpected = true, false // it may have gone
+	l.parse()
+	l.receive()
+	l.flush()
+	if l.undelivered() == 0 && l.err == nil && !l.notice.done {
+		l.queueNotice()
+		l.writeNotice(nil, l.e.engine.LeavingNotice())
+	}
+}
+
+// undelivered returns how many bytes to the peer have not left this machine, without the
+// termination notice.
+func (l *link) undelivered() int {
+	if l.err != nil || l.phase != up {
+		return 0
+	}
+	n := len(l.out.head) + len(l.out.body) + l.stream.unsent()
+	for i := range l.out.queue {
+		n += len(l.out.queue[i].data) - l.out.queue[i].sent
+	}
+	return max(n-l.notice.size, 0)
+}
+
+// awaitAcknowledgments returns when all that was written to the peers has arrived there,
+// or they have gone. The termination notice has only to leave this machine, and has a
+// deadline of its own for that.
+func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) {
+	for _, l := range e.links {
+		if l == nil || l.stream == nil {
+			continue
+		}
+		for pause := time.Duration(0); ; pause = nextPause(pause) {
+			n, now := l.stream.unacknowledged(), time.Now()
+			if n == 0 || now.After(deadline) || n <= l.notice.size+1 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
+				break
+			}
+			time.Sleep(pause)
+		}
+	}
+}
