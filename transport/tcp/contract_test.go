@@ -27,8 +27,7 @@ func TestTheContractIsKept(t *testing.T) {
 
 func TestGoroutineStreamsKeepTheContractToo(t *testing.T) {
 	runContract(t, newGoroutineStreams)
-	// Their poller allocates a timer for each wait.
-	transporttest.RunPerformance(t, start(newGoroutineStreams), "TheSteadyStateAllocatesNothing")
+	transporttest.RunPerformance(t, start(newGoroutineStreams))
 }
 
 func TestARankLeavesInTheEnd(t *testing.T) {

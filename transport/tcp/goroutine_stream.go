@@ -12,6 +12,7 @@ import (
 // goroutineStreams is the poller for goroutine streams, on every system.
 type goroutineStreams struct {
 	woken chan struct{}
+	late  *time.Timer // stopped but in wait
 }
 
 func newGoroutineStreams([]*link) (poller, error) {
@@ -41,11 +42,15 @@ func (p *goroutineStreams) wait(links []*link, d time.Duration) {
 		<-p.woken
 		return
 	}
-	late := time.NewTimer(d)
-	defer late.Stop()
+	if p.late == nil {
+		p.late = time.NewTimer(d)
+	} else {
+		p.late.Reset(d)
+	}
+	defer p.late.Stop()
 	select {
 	case <-p.woken:
-	case <-late.C:
+	case <-p.late.C:
 	}
 }
 
@@ -79,6 +84,7 @@ type goroutineStream struct {
 	in      []byte    // has come
 	kept    []byte    // the memory of in
 	inErr   error     // comes after in
+	idle    bool      // nothing was taken for a while
 	drops   bool      // what comes is thrown away
 	out     []byte    // is to go
 	going   int       // bytes that are being written
@@ -87,26 +93,29 @@ type goroutineStream struct {
 }
 
 const (
-	streamLen    = 256 << 10                                     // bytes of a buffer
-	readAheadMax = transport.UnexpectedMax + transport.TaggedMax // bytes that are read before they are taken
+	streamLen = 256 << 10 // bytes of a buffer
+
+	// A stream from which nothing is taken for readAheadPause reads on, up to
+	// readAheadMax bytes: a peer that leaves waits until they are read.
+	readAheadPause = 10 * time.Millisecond
+	readAheadMax   = transport.UnexpectedMax + transport.TaggedMax
 )
 
-// readLoop reads what comes.
+// readLoop reads what comes, one buffer ahead, or more while nothing is taken.
 func (s *goroutineStream) readLoop() {
+	idle := time.AfterFunc(time.Hour, s.setIdle)
+	defer idle.Stop()
 	buf := make([]byte, streamLen)
 	for {
 		n, err := s.conn.Read(buf)
 		s.mu.Lock()
-		if len(s.in) == 0 {
-			s.in = s.kept[:0]
-		}
 		if !s.drops {
-			s.in = append(s.in, buf[:n]...)
-			s.kept = s.in
+			s.keep(buf[:n])
 		}
 		s.inErr = err
 		s.wake()
-		for len(s.in) >= readAheadMax && !s.drops {
+		for len(s.in) >= streamLen && !(s.idle && len(s.in) < readAheadMax) && !s.drops && err == nil {
+			idle.Reset(readAheadPause)
 			s.changed.Wait()
 		}
 		s.mu.Unlock()
@@ -115,6 +124,23 @@ func (s *goroutineStream) readLoop() {
 			return
 		}
 	}
+}
+
+// keep adds bytes to those that have come.
+func (s *goroutineStream) keep(p []byte) {
+	if len(s.in)+len(p) > cap(s.in) && len(s.in)+len(p) <= cap(s.kept) {
+		s.in = s.kept[:copy(s.kept[:cap(s.kept)], s.in)]
+	}
+	if s.in = append(s.in, p...); cap(s.in) > cap(s.kept) {
+		s.kept = s.in
+	}
+}
+
+func (s *goroutineStream) setIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = true
+	s.changed.Broadcast()
 }
 
 // writeLoop writes what is to go, until the stream is shut down and nothing is left.
@@ -163,7 +189,8 @@ func (s *goroutineStream) read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := copy(p, s.in)
-	if s.in = s.in[n:]; len(s.in) == 0 && cap(s.kept) > 2*streamLen {
+	s.in, s.idle = s.in[n:], false
+	if len(s.in) == 0 && cap(s.kept) > 4*streamLen {
 		s.in, s.kept = nil, nil
 	}
 	switch {
