@@ -156,6 +156,8 @@ func (l *link) beginEager(h header, text []byte) error {
 		return errors.New("a tagged message without a tag")
 	case h.kind == eagerFrame && (h.total > match.EagerMax || h.body != h.total):
 		return fmt.Errorf("an eager message of %d bytes", h.total)
+	case h.kind == eagerFrame && !l.tagged.Credits.Arrive(h.total):
+		return errors.New("an eager message without credits")
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.TypeName(text[tagLen:])}
 	if h.kind == rtsFrame {

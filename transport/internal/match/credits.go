@@ -24,6 +24,7 @@ const (
 type Credits struct {
 	used     int // by messages to the peer that it may not have received
 	consumed int // by messages of the peer that were received, and not yet returned
+	arrived  int // by messages of the peer that have arrived, and not yet returned
 }
 
 // Use reports whether the credits suffice for an eager message of some size, and
@@ -43,11 +44,19 @@ func (c *Credits) Return(cost int) { c.used -= min(c.used, cost) }
 // Refund gives back the credits of a message that is sent by rendezvous after all.
 func (c *Credits) Refund(size int) { c.Return(size + transport.MessageCost) }
 
+// Arrive notes that an eager message of the peer has arrived. It reports whether the
+// peer had the credits for it.
+func (c *Credits) Arrive(size int) bool {
+	c.arrived += size + transport.MessageCost
+	return c.arrived <= transport.TaggedMax
+}
+
 // Consume notes that a message of the peer was received. It returns the credits to
 // return to the peer now, which mostly are none: they are returned in large steps.
 func (c *Credits) Consume(size int) (due int) {
 	if c.consumed += size + transport.MessageCost; c.consumed >= returnStep {
 		due, c.consumed = c.consumed, 0
+		c.arrived -= due
 	}
 	return due
 }

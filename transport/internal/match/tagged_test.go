@@ -216,6 +216,30 @@ func TestCreditsAreReturnedInSteps(t *testing.T) {
 	t.Error("all messages are received, and no other may be sent")
 }
 
+func TestAPeerThatSendsWithoutCreditsIsNoticed(t *testing.T) {
+	var mine, theirs Credits
+	for i := range 100_000 {
+		size := i * 7919 % EagerMax
+		if !mine.Use(size) {
+			t.Fatalf("message %d: the credits do not suffice although all messages are received", i)
+		}
+		if !theirs.Arrive(size) {
+			t.Fatalf("message %d, for which the credits sufficed, is refused", i)
+		}
+		mine.Return(theirs.Consume(size))
+	}
+	for mine.Use(0) {
+		if !theirs.Arrive(0) {
+			t.Fatal("a message for which the credits sufficed is refused")
+		}
+	}
+	for i := 0; theirs.Arrive(0); i++ {
+		if i > returnStep/transport.MessageCost {
+			t.Fatal("messages without credits are accepted")
+		}
+	}
+}
+
 func TestAPeerThatReturnsTooMuchGivesNoCredit(t *testing.T) {
 	var c Credits
 	c.Use(0)
