@@ -297,19 +297,3 @@ func TestAPeerThatDoesNotReadHoldsUpNoCall(t *testing.T) {
 	sender.Wait()
 	e.Close()
 }
-
-// FuzzFrames plays a peer that knows the token and nothing else.
-func FuzzFrames(f *testing.F) {
-	f.Add(frame(header{kind: messageFrame, context: 1, sequence: 1, body: 4, total: 4}, "test"))
-	f.Add(frame(header{kind: abortFrame}, "enough"))
-	f.Add(append(frame(header{kind: eagerFrame, context: 1, body: 1, total: 1}, "01234567bytes"), 1))
-	f.Add(frame(header{kind: rtsFrame, context: 1, sequence: 1, total: 1}, "01234567bytes"))
-	f.Fuzz(func(t *testing.T, says []byte) {
-		e, c := impostor(t)
-		go func() {
-			c.Write(says)
-			c.Close()
-		}()
-		receive(context.Background(), e, sig, 1, make([]byte, 4))
-	})
-}
