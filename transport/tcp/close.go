@@ -28,16 +28,16 @@ func (e *Endpoint) Close() error {
 		e.engine.Unlock()
 		return nil
 	}
-	now := time.Now()
-	deadline, noticeDeadline := now.Add(cmp.Or(e.cfg.Linger, transport.Linger)), now.Add(closeTimeout)
-	err := e.engine.MayLinger()
-	if err != nil { // not a word about messages: peers may miss some of those in progress, too
-		deadline, err = noticeDeadline, nil
-	} else if err = e.linger(deadline); err != nil {
-		e.engine.Fail(err)
-		noticeDeadline = time.Now().Add(closeTimeout)
-		deadline = noticeDeadline
+	deadline := time.Now().Add(cmp.Or(e.cfg.Linger, transport.Linger))
+	orderly := e.engine.MayLinger() == nil // otherwise peers may miss some of the messages in progress, too
+	var err error
+	if orderly {
+		if err = e.linger(deadline); err != nil {
+			e.engine.Fail(err)
+			orderly = false
+		}
 	}
+	noticeDeadline := time.Now().Add(closeTimeout)
 	if e.cfg.Listener != nil {
 		e.cfg.Listener.Close() // its error would tell the caller nothing
 	}
@@ -51,7 +51,11 @@ func (e *Endpoint) Close() error {
 
 	e.connecting.cancel()
 	e.engine.WaitBackground()
-	e.awaitAcknowledgments(deadline, noticeDeadline)
+	if orderly {
+		err = e.awaitAcknowledgments(deadline, noticeDeadline)
+	} else {
+		e.awaitAcknowledgments(noticeDeadline, noticeDeadline)
+	}
 	for _, l := range e.links {
 		if l != nil && l.stream != nil {
 			l.stream.close()
@@ -132,17 +136,30 @@ func (l *link) undelivered() int {
 // awaitAcknowledgments returns when all that was written to the peers has arrived there,
 // or they have gone. The termination notice has only to leave this machine, and has a
 // deadline of its own for that.
-func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) {
+func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) error {
 	for _, l := range e.links {
 		if l == nil || l.stream == nil {
 			continue
 		}
-		for pause := time.Duration(0); ; pause = nextPause(pause) {
+		for pause := time.Duration(0); !e.abandons(l); pause = nextPause(pause) {
 			n, now := l.stream.unacknowledged(), time.Now()
-			if n == 0 || now.After(deadline) || n <= l.notice.size+1 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
+			data := n - l.notice.size - 1
+			if n == 0 || data <= 0 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
 				break
+			}
+			if now.After(deadline) {
+				return &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: l.peer, Bytes: max(data, 1), Err: transport.ErrLinger}
 			}
 			time.Sleep(pause)
 		}
 	}
+	return nil
+}
+
+// abandons reports whether the acknowledgments of a peer, or all, are waited for no
+// longer.
+func (e *Endpoint) abandons(l *link) bool {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	return l.err != transport.ErrClosed || e.engine.Abandoned()
 }

@@ -18,7 +18,7 @@ func (l *link) terminate() {
 	e := l.e
 	eager := l.out.queuedFrames()
 	l.in.queue.CancelAll()
-	l.out.queue, l.out.controls = nil, nil
+	l.out.queue, l.out.controls, l.out.current = nil, nil, -1
 	l.setTaggedQueued(false)
 	switch {
 	case l.notice.done || l.err != nil || l.phase < requesting || l.phase == expecting:

@@ -160,7 +160,11 @@ func (e *Endpoint) Lost(rank int, reason string) {
 	}
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	e.link(rank).end(&transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason})
+	l, err := e.link(rank), &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}
+	if l.err == transport.ErrClosed {
+		l.err = err // Close may wait for the rank's acknowledgment
+	}
+	l.end(err)
 }
 
 // Release implements [transport.Endpoint].

@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"math"
 	"net"
 	"sync"
 	"time"
@@ -88,6 +87,7 @@ type goroutineStream struct {
 	drops   bool      // what comes is thrown away
 	out     []byte    // is to go
 	going   int       // bytes that are being written
+	wrote   int       // bytes that were ever to go
 	outErr  error     // why nothing goes any more
 	ends    bool      // nothing comes after out
 }
@@ -217,6 +217,7 @@ func (s *goroutineStream) write(head, body []byte) (n int, err error) {
 		s.out = append(s.out, p...)
 		n += len(p)
 	}
+	s.wrote += n
 	s.changed.Broadcast()
 	if n < len(head)+len(body) {
 		return n, errAgain
@@ -248,7 +249,7 @@ func (s *goroutineStream) unacknowledged() int {
 	if s.inErr != nil {
 		return 0
 	}
-	return math.MaxInt
+	return s.wrote + 1
 }
 
 func (s *goroutineStream) close() {

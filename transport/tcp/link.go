@@ -79,7 +79,7 @@ var errAgain = errors.New("not now")
 // link returns the link with a rank.
 func (e *Endpoint) link(rank int) *link {
 	if e.links[rank] == nil {
-		e.links[rank] = &link{e: e, peer: rank, opened: make(chan struct{})}
+		e.links[rank] = &link{e: e, peer: rank, opened: make(chan struct{}), out: sendBuffer{current: -1}}
 	}
 	return e.links[rank]
 }
@@ -144,7 +144,7 @@ func (l *link) lost(err error) {
 	switch {
 	case err != io.EOF:
 		reason = err.Error()
-	case l.in.left > 0 || l.in.rest > 0 || l.in.hi > l.in.lo:
+	case l.in.left > 0 || l.in.rest > 0 || len(l.in.partials) > 0 || l.in.hi > l.in.lo:
 		reason += " inside a message"
 	}
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})

@@ -60,7 +60,7 @@ func (s *sendBuffer) copies() (n int) {
 			n += len(s.queue[i].data)
 		}
 	}
-	if s.current < 0 || len(s.queue) == 0 { // what was begun when nothing else was to be written
+	if s.current < 0 { // what was begun when nothing else was to be written
 		n += len(s.body)
 	}
 	return n
@@ -206,15 +206,16 @@ func (l *link) frameDone() bool {
 		l.noticeDone()
 		return true
 	}
-	if s.current < 0 || len(s.queue) == 0 {
+	i := s.current
+	s.current = -1
+	if i < 0 {
 		return true
 	}
-	m := s.queue[s.current]
+	m := s.queue[i]
 	if m.sent < len(m.data) {
 		return false
 	}
-	s.queue = slices.Delete(s.queue, s.current, s.current+1)
-	s.current = -1
+	s.queue = slices.Delete(s.queue, i, i+1)
 	switch {
 	case m.op != nil:
 		m.op.Complete(1)

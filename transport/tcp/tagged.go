@@ -190,7 +190,7 @@ func (l *link) messageGot(n int) {
 // dropTagged notes that the link has ended: no tagged message leaves any more, and the
 // rendezvous messages of the peer are lost.
 func (l *link) dropTagged() {
-	l.out.head, l.out.body, l.out.controls = nil, nil, nil
+	l.out.head, l.out.body, l.out.controls, l.out.current = nil, nil, nil, -1
 	l.out.queue = slices.DeleteFunc(l.out.queue, func(m outgoing) bool { return m.op == nil })
 	l.setTaggedQueued(false)
 	if l.e.queued.tagged == 0 && l.e.queued.notices == 0 {

@@ -17,6 +17,7 @@ var lostClaims = []struct {
 }{
 	{"WaitingForALostRankFails", testLost},
 	{"WaitingForATaggedMessageOfALostRankFails", testLostTagged},
+	{"CloseDoesNotWaitForALostRank", testLostDuringClose},
 }
 
 // RunLost tests that endpoints whose ranks can be lost alone keep the contract of
@@ -80,5 +81,17 @@ func testLostTagged(t *testing.T, start startProcesses) {
 				return sendTagged(ctx, e, 0, match, tagged(1, 2))
 			})
 		})
+	}
+}
+
+func testLostDuringClose(t *testing.T, start startProcesses) {
+	j, ends := openProcesses(t, start, 3)
+	if err := sendList(j.ctx, ends[0], 1, leavingTagged); err != nil {
+		t.Fatal(err)
+	}
+	closed := beginClose(j)
+	ends[0].Lost(1, "killed by signal 9")
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
