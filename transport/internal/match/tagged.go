@@ -30,6 +30,9 @@ type Tagged struct {
 	Data       []byte      // the contents; of a rendezvous message, where they go
 	Got        int         // bytes of Data that have arrived
 	Done       func(error) // of a rendezvous message: ends the wait of its receiver, or of this rank as its sender
+
+	queued  link     // in the queue's messages
+	indexed *[4]link // in the lists of its index; nil if it has none
 }
 
 // sparesMost is how many messages a queue keeps for their memory.
@@ -37,9 +40,11 @@ const sparesMost = 8
 
 // A TaggedQueue holds the tagged messages to one rank that have not been received.
 type TaggedQueue struct {
-	messages  []*Tagged // in the order of their arrival
-	requested []*Tagged // rendezvous messages whose contents were asked for
-	spare     []*Tagged // eager messages that were received, for their memory
+	messages  list
+	held      int         // what messages cost, in bytes
+	index     taggedIndex // of messages; nil until a search has been long
+	requested []*Tagged   // rendezvous messages whose contents were asked for
+	spare     []*Tagged   // eager messages that were received, for their memory
 }
 
 // New returns an eager message of some size. Its contents are for the caller to
@@ -60,39 +65,75 @@ func (q *TaggedQueue) New(size int) *Tagged {
 }
 
 // Add adds a message that has arrived or was announced.
-func (q *TaggedQueue) Add(m *Tagged) { q.messages = append(q.messages, m) }
+func (q *TaggedQueue) Add(m *Tagged) {
+	q.messages.add(&m.queued, m)
+	q.held += m.cost()
+	if q.index != nil {
+		q.index.add(m)
+	}
+}
 
 // Find returns the first message that matches, or nil.
 func (q *TaggedQueue) Find(p *Pattern) *Tagged {
-	for _, m := range q.messages {
-		if p.Matches(m) {
-			return m
+	if q.index == nil {
+		n := 0
+		for l := q.messages.first; l != nil; l = l.next {
+			if n++; n > searchMax {
+				q.buildIndex()
+				return q.index.first(p)
+			}
+			if p.Matches(l.message) {
+				return l.message
+			}
 		}
+		return nil
 	}
-	return nil
+	return q.index.first(p)
+}
+
+func (q *TaggedQueue) buildIndex() {
+	q.index = make(taggedIndex)
+	for l := q.messages.first; l != nil; l = l.next {
+		q.index.add(l.message)
+	}
 }
 
 // Remove removes a message, and reports whether it was there.
 func (q *TaggedQueue) Remove(m *Tagged) bool {
-	i := slices.Index(q.messages, m)
-	if i < 0 {
+	if m.queued.list != &q.messages {
 		return false
 	}
-	n := i + copy(q.messages[i:], q.messages[i+1:])
-	q.messages[n] = nil
-	q.messages = q.messages[:n]
+	m.queued.remove()
+	q.held -= m.cost()
+	switch {
+	case q.messages.first == nil:
+		q.index, m.indexed = nil, nil
+	case m.indexed != nil:
+		q.index.remove(m)
+	}
 	return true
 }
 
 // Held returns the bytes of the messages that have arrived, with
 // [transport.MessageCost] for each, also for one that is announced.
-func (q *TaggedQueue) Held() (n int) {
-	for _, m := range q.messages {
-		if n += transport.MessageCost; !m.Rendezvous {
-			n += m.Size
+func (q *TaggedQueue) Held() int { return q.held }
+
+func (m *Tagged) cost() int {
+	if m.Rendezvous {
+		return transport.MessageCost
+	}
+	return m.Size + transport.MessageCost
+}
+
+// removeAll removes the messages that drop is true for.
+func (q *TaggedQueue) removeAll(drop func(m *Tagged) bool) {
+	for l := q.messages.first; l != nil; {
+		m := l.message
+		l = l.next
+		if drop(m) {
+			q.Remove(m)
 		}
 	}
-	return n
 }
 
 // Recycle keeps the memory of an eager message that was received.
@@ -125,9 +166,7 @@ func (q *TaggedQueue) Requested(from int, number uint32) *Tagged {
 // Withdraw drops a rendezvous message that its sender has taken back, and ends the
 // wait for its contents with ErrWithdrawn.
 func (q *TaggedQueue) Withdraw(from int, number uint32) {
-	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool {
-		return m.Rendezvous && m.From == from && m.Number == number
-	})
+	q.removeAll(func(m *Tagged) bool { return m.Rendezvous && m.From == from && m.Number == number })
 	if m := q.Requested(from, number); m != nil {
 		m.Done(ErrWithdrawn)
 	}
@@ -135,12 +174,12 @@ func (q *TaggedQueue) Withdraw(from int, number uint32) {
 
 // Lose drops the rendezvous messages of a rank that is gone.
 func (q *TaggedQueue) Lose(from int) {
-	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool { return m.Rendezvous && m.From == from })
+	q.removeAll(func(m *Tagged) bool { return m.Rendezvous && m.From == from })
 }
 
 // Release removes the eager messages of a context, and returns them.
 func (q *TaggedQueue) Release(context uint32) (released []*Tagged) {
-	q.messages = slices.DeleteFunc(q.messages, func(m *Tagged) bool {
+	q.removeAll(func(m *Tagged) bool {
 		if m.Context != context || m.Rendezvous {
 			return false
 		}
