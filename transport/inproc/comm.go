@@ -98,6 +98,7 @@ func (s *commState) connect(peer int, t *linkTable, ends func(p *commState) (fro
 // Release drops what the endpoint holds for a context, as [transport.Endpoint]
 // says. A link is dropped when both of its sides have released it.
 func (e *Endpoint) Release(context uint32) {
+	e.tagged.release(context)
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
 	s := e.comms[context]

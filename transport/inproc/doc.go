@@ -46,7 +46,8 @@
 // longer one is a rendezvous message: it is queued by reference, and Send waits until
 // Recv has copied it. So is any message of a sender whose eager messages in this
 // queue hold 1 MiB. Recv and Probe search the queue in order of arrival. A call that
-// waits sleeps on a channel, which the next change closes.
+// waits sleeps on a channel until a message that it waits for has arrived, its own
+// message has been received, or a rank has ended.
 //
 // # When a rank leaves or fails
 //

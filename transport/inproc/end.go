@@ -63,8 +63,11 @@ func (e *Endpoint) end(err error) {
 		}
 	}
 	e.job.ended++
+	if e.job.aborted == nil && e.notice.Err == transport.ErrAborted {
+		e.job.aborted = e.notice
+	}
 	for waiting := range e.job.waiting {
-		waiting.tagged.wake()
+		waiting.tagged.wakeAll()
 	}
 }
 

@@ -17,8 +17,9 @@ type Job struct {
 
 	mu      sync.Mutex // guards the fields below and, where they say so, those of endpoints and links
 	links   map[linkID]*link
-	ended   int               // how many endpoints have ended
-	waiting map[*Endpoint]int // endpoints with calls that wait for tagged messages, and how many
+	ended   int                  // how many endpoints have ended
+	aborted *transport.PeerError // the notice of the first one that gave up
+	waiting map[*Endpoint]int    // endpoints with calls that wait for tagged messages, and how many
 }
 
 // A linkID names a link.

@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -23,21 +24,22 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 	if queue.enqueueEager(message) {
 		return nil
 	}
-	received := make(chan struct{})
+	var received atomic.Bool
+	waiter := newTaggedWaiter(nil)
 	queue.enqueueRendezvous(message, func(error) {
-		close(received)
-		e.tagged.wake()
+		received.Store(true)
+		waiter.notify()
 	})
-	err := e.waitUntil(ctx, func() (bool, error) {
-		select {
-		case <-received:
+	err := e.wait(ctx, waiter, func() (bool, error) {
+		if received.Load() {
 			return true, nil
-		default:
-			return false, e.peerError(to)
 		}
+		return false, e.peerError(to)
 	})
 	if err != nil && !queue.cancel(message) {
-		<-received // the receiver is copying it
+		for !received.Load() { // the receiver is copying the message
+			<-waiter.changed
+		}
 		return nil
 	}
 	return err
@@ -57,7 +59,7 @@ func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, kin
 // recv receives the first message that matches. If wait is set it waits for one;
 // otherwise found reports whether there was one.
 func (e *Endpoint) recv(ctx context.Context, p *match.Pattern, wait bool, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
-	message, err := e.find(ctx, p.From, wait, func() (*match.Tagged, error) {
+	message, err := e.find(ctx, p, wait, func() (*match.Tagged, error) {
 		return e.tagged.dequeue(p, kind, len(into))
 	})
 	if message == nil {
@@ -74,9 +76,8 @@ func (e *Endpoint) recv(ctx context.Context, p *match.Pattern, wait bool, kind s
 
 // Probe implements [transport.Messenger].
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	message, err := e.find(ctx, from, wait, func() (*match.Tagged, error) {
-		return e.tagged.find(&match.Pattern{From: from, Match: m}), nil
-	})
+	p := &match.Pattern{From: from, Match: m}
+	message, err := e.find(ctx, p, wait, func() (*match.Tagged, error) { return e.tagged.find(p), nil })
 	if message == nil {
 		return transport.MessageInfo{}, false, err
 	}
@@ -85,21 +86,29 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 
 // find returns what look finds in the queue of tagged messages. If wait is set,
 // it calls look until there is a message.
-func (e *Endpoint) find(ctx context.Context, from int, wait bool, look func() (*match.Tagged, error)) (found *match.Tagged, err error) {
-	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
-		return nil, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)}
+func (e *Endpoint) find(ctx context.Context, p *match.Pattern, wait bool, look func() (*match.Tagged, error)) (found *match.Tagged, err error) {
+	if p.From != transport.Any && (p.From < 0 || p.From >= len(e.job.endpoints)) {
+		return nil, &transport.RankError{Peer: p.From, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
 	if failed := e.failed.Load(); failed != nil {
 		return nil, *failed
 	}
-	err = e.waitUntil(ctx, func() (bool, error) {
+	if found, err = look(); found != nil {
+		return found, err
+	}
+	try := func() (bool, error) {
 		// In this order: a rank sends its messages before it ends.
-		ended := e.peerError(from)
+		ended := e.peerError(p.From)
 		if found, err = look(); found != nil {
 			return true, err
 		}
 		return !wait, ended
-	})
+	}
+	if wait {
+		err = e.wait(ctx, newTaggedWaiter(p), try)
+	} else {
+		_, err = try()
+	}
 	return found, err
 }
 
@@ -117,8 +126,8 @@ func (e *Endpoint) checkSend(ctx context.Context, to int) error {
 	return transport.Cause(ctx)
 }
 
-// peerError returns the error of a call that waits for a rank, or for any, if this
-// endpoint or all of those ranks have ended.
+// peerError returns the error of a call that waits for a rank, or for any: this
+// endpoint has ended, or the rank has, or one of any gave up, or all have left.
 func (e *Endpoint) peerError(peer int) error {
 	j := e.job
 	j.mu.Lock()
@@ -132,25 +141,28 @@ func (e *Endpoint) peerError(peer int) error {
 		}
 		return nil
 	}
+	if j.aborted != nil {
+		return j.aborted
+	}
 	if n := len(j.endpoints); n > 1 && j.ended == n-1 {
 		return &transport.PeerError{Peer: (e.rank + 1) % n, Err: transport.ErrAllLeft}
 	}
 	return nil
 }
 
-// waitUntil calls try until it says that it is done or fails. Between the calls it
-// sleeps until a tagged message has arrived here, one that this rank sent has been
-// received, or a rank has ended.
-func (e *Endpoint) waitUntil(ctx context.Context, try func() (done bool, err error)) error {
+// wait calls try until it says that it is done or fails. Between the calls it sleeps
+// until the waiter is notified or a rank has ended.
+func (e *Endpoint) wait(ctx context.Context, w *taggedWaiter, try func() (done bool, err error)) error {
 	e.job.addWaiting(e, 1)
 	defer e.job.addWaiting(e, -1)
+	e.tagged.addWaiter(w)
+	defer e.tagged.removeWaiter(w)
 	for {
-		changed := e.tagged.changes()
 		if done, err := try(); done || err != nil {
 			return err
 		}
 		select {
-		case <-changed:
+		case <-w.changed:
 		case <-ctx.Done():
 			return transport.Cause(ctx)
 		}

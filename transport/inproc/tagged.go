@@ -8,13 +8,34 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// A taggedQueue holds the tagged messages to one rank that have not been
-// received. Calls that wait are not queued, so every message passes through it.
+// A taggedQueue holds the tagged messages to one rank that have not been received,
+// and the calls of the rank that wait.
 type taggedQueue struct {
 	mu       sync.Mutex
 	messages match.TaggedQueue
 	credits  map[int]*match.Credits // by sender
-	changed  chan struct{}          // closed at the next change; nil while no call waits
+	held     int                    // bytes that the eager messages cost
+	waiters  []*taggedWaiter
+}
+
+// A taggedWaiter is a call that waits: for a message that matches its pattern, or,
+// without a pattern, until the message that it sends is received.
+type taggedWaiter struct {
+	pattern *match.Pattern
+	changed chan struct{} // of capacity 1
+	index   int           // in taggedQueue.waiters
+}
+
+func newTaggedWaiter(p *match.Pattern) *taggedWaiter {
+	return &taggedWaiter{pattern: p, changed: make(chan struct{}, 1)}
+}
+
+// notify has the call look again.
+func (w *taggedWaiter) notify() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
 // enqueueEager adds a message with a copy of its bytes, if it is short and its
@@ -25,9 +46,9 @@ func (q *taggedQueue) enqueueEager(m *match.Tagged) bool {
 	if m.Size > match.EagerMax || !q.creditsOf(m.From).Use(m.Size) {
 		return false
 	}
+	q.held += m.Size + transport.MessageCost
 	m.Data = slices.Clone(m.Data)
-	q.messages.Add(m)
-	q.notify()
+	q.enqueue(m)
 	return true
 }
 
@@ -36,8 +57,19 @@ func (q *taggedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.Rendezvous, m.Done = true, done
+	q.enqueue(m)
+}
+
+// enqueue adds a message and wakes every call that waits for such a one: a probe
+// leaves the message to the others, and a receive may be canceled. The queue is
+// locked.
+func (q *taggedQueue) enqueue(m *match.Tagged) {
 	q.messages.Add(m)
-	q.notify()
+	for _, w := range q.waiters {
+		if w.pattern != nil && w.pattern.Matches(m) {
+			w.notify()
+		}
+	}
 }
 
 // cancel removes a rendezvous message, and reports whether it was still queued.
@@ -71,9 +103,33 @@ func (q *taggedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.T
 	}
 	q.messages.Remove(m)
 	if !m.Rendezvous {
-		q.creditsOf(m.From).Refund(m.Size)
+		q.refund(m)
 	}
 	return m, nil
+}
+
+// release drops the eager messages of a context. A rendezvous message stays: its
+// sender waits.
+func (q *taggedQueue) release(context uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.messages.Release(context) {
+		q.refund(m)
+	}
+}
+
+// refund gives the credits of an eager message back to its sender. The queue is
+// locked.
+func (q *taggedQueue) refund(m *match.Tagged) {
+	q.creditsOf(m.From).Refund(m.Size)
+	q.held -= m.Size + transport.MessageCost
+}
+
+// bytes returns what the eager messages cost.
+func (q *taggedQueue) bytes() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held
 }
 
 // creditsOf returns the credits of a sender. The queue is locked.
@@ -89,27 +145,30 @@ func (q *taggedQueue) creditsOf(sender int) *match.Credits {
 	return c
 }
 
-// changes returns a channel that is closed at the next change.
-func (q *taggedQueue) changes() <-chan struct{} {
+// addWaiter adds a call that waits.
+func (q *taggedQueue) addWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.changed == nil {
-		q.changed = make(chan struct{})
-	}
-	return q.changed
+	w.index = len(q.waiters)
+	q.waiters = append(q.waiters, w)
 }
 
-// notify wakes the calls that wait for a change. The queue is locked.
-func (q *taggedQueue) notify() {
-	if q.changed != nil {
-		close(q.changed)
-		q.changed = nil
-	}
-}
-
-// wake locks the queue and notifies the calls that wait.
-func (q *taggedQueue) wake() {
+// removeWaiter removes a call that does not wait any more.
+func (q *taggedQueue) removeWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.notify()
+	n := len(q.waiters) - 1
+	last := q.waiters[n]
+	q.waiters[w.index], last.index = last, w.index
+	q.waiters[n] = nil
+	q.waiters = q.waiters[:n]
+}
+
+// wakeAll has every call that waits look again.
+func (q *taggedQueue) wakeAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiters {
+		w.notify()
+	}
 }
