@@ -3,6 +3,7 @@ package mixed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,7 @@ type Endpoint struct {
 	isLocal       func(ctx context.Context, rank int) (bool, error)
 	locations     []atomic.Uint32 // by rank
 	allLocal      atomic.Bool     // every other rank is known to be local
-	recvAny       sync.Mutex      // held by a Recv from any rank
+	turns         atomic.Uint32   // counts the looks for a message from any rank
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
@@ -74,11 +75,17 @@ func (e *Endpoint) Stalls() []transport.Stall {
 func (e *Endpoint) Size() int { return e.local.Size() }
 
 // Exchange implements [transport.Exchanger].
-func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
+func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) (err error) {
+	err = transport.ErrPanicked // unless what follows returns
+	defer func() {
+		if err != nil {
+			err = e.fail(ctx, err)
+		}
+	}()
 	if e.allLocal.Load() {
-		return e.fail(e.local.Exchange(ctx, step))
+		return e.local.Exchange(ctx, step)
 	}
-	return e.fail(e.exchange(ctx, step))
+	return e.exchange(ctx, step)
 }
 
 func (e *Endpoint) exchange(ctx context.Context, step transport.Step) error {
@@ -179,29 +186,36 @@ func (e *Endpoint) ended() error {
 	return e.err
 }
 
-// fail ends the part of both endpoints because of the error of an Exchange, and
-// returns why they have ended. If err is nil, it does nothing.
-func (e *Endpoint) fail(err error) error {
-	if err == nil {
-		return nil
-	}
+// fail ends the part of both endpoints because of the error of an Exchange under
+// ctx, and returns why they have ended. If Close lingers and ctx has ended, fail ends
+// the lingering.
+func (e *Endpoint) fail(ctx context.Context, err error) error {
 	e.mu.Lock()
-	if e.closed || e.err != nil {
-		defer e.mu.Unlock()
-		if e.closed {
-			return transport.ErrClosed
-		}
-		return e.err
+	closed, before := e.closed, e.err
+	if !closed && before == nil {
+		e.err = err
 	}
-	e.err = err
 	e.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(context.Background())
+	switch {
+	case closed:
+		if ctx.Err() != nil {
+			e.end(ctx)
+		}
+		return transport.ErrClosed
+	case before != nil:
+		return before
+	}
+	ended, cancel := context.WithCancelCause(context.Background())
 	cancel(err)
-	// An Exchange under an ended context ends an endpoint's part. Its error is that
-	// of the context, or one from before.
-	_ = e.local.Exchange(ctx, transport.Step{})
-	_ = e.remote.Exchange(ctx, transport.Step{})
+	e.end(ended)
 	return err
+}
+
+// end ends the part of both endpoints by an Exchange under a context that has ended.
+// The error of such an Exchange is that of the context, or one from before.
+func (e *Endpoint) end(ended context.Context) {
+	_ = e.local.Exchange(ended, transport.Step{})
+	_ = e.remote.Exchange(ended, transport.Step{})
 }
 
 // Lost implements [transport.LossSink].
@@ -229,11 +243,34 @@ func (e *Endpoint) CheckUnreceived() error {
 	return e.remote.CheckUnreceived()
 }
 
-// Close leaves the job and closes both endpoints. It returns their errors, joined.
-// Closing twice is allowed.
+// Close leaves the job: it closes both endpoints at the same time, since each may
+// linger. It returns their errors, joined; of two [transport.UndeliveredError] it makes
+// one, which counts the bytes of both.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	e.closed = true
 	e.mu.Unlock()
-	return errors.Join(e.local.Close(), e.remote.Close())
+	remote := make(chan error, 1)
+	go func() { remote <- e.remote.Close() }()
+	return joinClosed(e.local.Close(), <-remote)
+}
+
+func joinClosed(local, remote error) error {
+	var l, r *transport.UndeliveredError
+	if errors.As(local, &l) && errors.As(remote, &r) {
+		return &transport.UndeliveredError{Rank: l.Rank, Peer: l.Peer, Bytes: l.Bytes + r.Bytes, Err: join(l.Err, r.Err)}
+	}
+	return join(local, remote)
+}
+
+// join returns the errors of both endpoints as one. If one of them is the cause of
+// the other or says the same, join returns that one alone.
+func join(local, remote error) error {
+	switch {
+	case local == nil, remote != nil && errors.Is(local, remote):
+		return remote
+	case remote == nil, errors.Is(remote, local), local.Error() == remote.Error():
+		return local
+	}
+	return fmt.Errorf("%w; %w", local, remote)
 }

@@ -2,12 +2,13 @@ package mixed
 
 import (
 	"context"
+	"errors"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
 // endpointFor returns the endpoint that carries the tagged messages to and from a
-// rank.
+// rank, or from any rank if all are local.
 func (e *Endpoint) endpointFor(ctx context.Context, rank int) (transport.ProcessEndpoint, error) {
 	if err := e.ended(); err != nil {
 		return nil, err
@@ -22,102 +23,160 @@ func (e *Endpoint) endpointFor(ctx context.Context, rank int) (transport.Process
 	return e.local, nil
 }
 
+// fromBoth reports whether messages from a rank, or from any, may come from both
+// endpoints.
+func (e *Endpoint) fromBoth(from int) bool { return from == transport.Any && !e.allLocal.Load() }
+
+// check returns the error of a tagged-message operation of one of the endpoints. If
+// the operation has ended that endpoint's part in the job, check ends the other's.
+func (e *Endpoint) check(end transport.ProcessEndpoint, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, _, ended := end.Probe(context.Background(), e.Rank(), transport.Match{}, false); ended != nil {
+		return e.fail(context.Background(), ended)
+	}
+	return err
+}
+
 // Send implements [transport.Messenger].
-func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
+func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, typeName string, data []byte) error {
 	end, err := e.endpointFor(ctx, to)
 	if err != nil {
 		return err
 	}
-	return end.Send(ctx, to, match, kind, data)
+	return e.check(end, end.Send(ctx, to, match, typeName, data))
 }
 
-// Recv implements [transport.Messenger]. One Recv from any rank proceeds at a time,
-// from its first probe until it has received: another could receive the message
-// that it has found. A Recv from one rank with an equal match still can; the Recv
-// from any rank then waits for the next message of this rank.
-func (e *Endpoint) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	if from == transport.Any {
-		e.recvAny.Lock()
-		defer e.recvAny.Unlock()
-		found, _, err := e.Probe(ctx, from, match, true)
+// Recv implements [transport.Messenger].
+func (e *Endpoint) Recv(ctx context.Context, from int, match transport.Match, typeName string, into []byte) (info transport.MessageInfo, err error) {
+	if !e.fromBoth(from) {
+		end, err := e.endpointFor(ctx, from)
 		if err != nil {
 			return transport.MessageInfo{}, err
 		}
-		from = found.From
+		info, err = end.Recv(ctx, from, match, typeName, into)
+		return info, e.check(end, err)
 	}
-	end, err := e.endpointFor(ctx, from)
-	if err != nil {
-		return transport.MessageInfo{}, err
-	}
-	return end.Recv(ctx, from, match, kind, into)
+	err = e.await(ctx, match, func() (found bool, err error) {
+		info, found, err = e.TryRecv(ctx, transport.Any, match, typeName, into)
+		return found, err
+	})
+	return info, err
 }
 
 // TryRecv implements [transport.Messenger].
-func (e *Endpoint) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
-	if from != transport.Any {
-		end, err := e.endpointFor(ctx, from)
-		if err != nil {
-			return transport.MessageInfo{}, false, err
-		}
-		return end.TryRecv(ctx, from, match, kind, into)
-	}
-	if err := e.ended(); err != nil {
-		return transport.MessageInfo{}, false, err
-	}
-	for _, end := range []transport.ProcessEndpoint{e.local, e.remote} {
-		if info, found, err = end.TryRecv(ctx, from, match, kind, into); found || err != nil {
-			return info, found, err
-		}
-	}
-	return transport.MessageInfo{}, false, nil
+func (e *Endpoint) TryRecv(ctx context.Context, from int, match transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
+	return e.look(ctx, from, match, func(end transport.ProcessEndpoint) (transport.MessageInfo, bool, error) {
+		info, found, err := end.TryRecv(ctx, from, match, typeName, into)
+		return info, found, e.check(end, err)
+	})
 }
 
 // Probe implements [transport.Messenger].
-func (e *Endpoint) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	if from != transport.Any {
+func (e *Endpoint) Probe(ctx context.Context, from int, match transport.Match, wait bool) (info transport.MessageInfo, found bool, err error) {
+	if !wait || !e.fromBoth(from) {
+		return e.look(ctx, from, match, func(end transport.ProcessEndpoint) (transport.MessageInfo, bool, error) {
+			return end.Probe(ctx, from, match, wait)
+		})
+	}
+	err = e.await(ctx, match, func() (bool, error) {
+		info, found, err = e.Probe(ctx, transport.Any, match, false)
+		return found, err
+	})
+	return info, found, err
+}
+
+// look calls find for the endpoint that carries the messages from a rank. For
+// messages from any rank it calls find for both, and for each of them first by
+// turns: neither is starved by the other.
+func (e *Endpoint) look(ctx context.Context, from int, match transport.Match, find func(end transport.ProcessEndpoint) (transport.MessageInfo, bool, error)) (info transport.MessageInfo, found bool, err error) {
+	if !e.fromBoth(from) {
 		end, err := e.endpointFor(ctx, from)
 		if err != nil {
 			return transport.MessageInfo{}, false, err
 		}
-		return end.Probe(ctx, from, match, wait)
+		return find(end)
 	}
 	if err := e.ended(); err != nil {
 		return transport.MessageInfo{}, false, err
 	}
-	for _, end := range []transport.ProcessEndpoint{e.local, e.remote} {
-		if info, found, err := end.Probe(ctx, from, match, false); found || err != nil {
-			return info, found, err
+	first, second := e.local, e.remote
+	if e.turns.Add(1)%2 == 0 {
+		first, second = second, first
+	}
+	info, found, err1 := find(first)
+	if found {
+		return info, true, err1
+	}
+	info, found, err2 := find(second)
+	if found {
+		return info, true, err2
+	}
+	for _, err := range []error{err1, err2} {
+		if err != nil && !errors.Is(err, transport.ErrAllLeft) {
+			return transport.MessageInfo{}, false, err
 		}
 	}
-	if !wait {
-		return transport.MessageInfo{}, false, nil
+	if err1 != nil || err2 != nil {
+		err = e.allLeft(ctx, match, false)
 	}
-	return e.probeBoth(ctx, match)
+	return transport.MessageInfo{}, false, err
 }
 
-// probeBoth waits for a message from any rank.
-func (e *Endpoint) probeBoth(ctx context.Context, match transport.Match) (transport.MessageInfo, bool, error) {
-	type result struct {
-		transport.MessageInfo
-		found bool
-		err   error
+// await calls try until it finds a message from any rank or fails. Between the calls
+// it waits until one of the endpoints has a message that matches.
+func (e *Endpoint) await(ctx context.Context, match transport.Match, try func() (found bool, err error)) error {
+	for {
+		if found, err := try(); found || err != nil {
+			return err
+		}
+		if err := e.awaitEither(ctx, match); err != nil {
+			return err
+		}
 	}
+}
+
+// awaitEither returns when one of the endpoints may have a message from any rank
+// that matches. Another receive may take that message.
+func (e *Endpoint) awaitEither(ctx context.Context, match transport.Match) error {
 	either, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make(chan result, 2)
-	for _, end := range []transport.ProcessEndpoint{e.local, e.remote} {
-		go func() {
-			info, found, err := end.Probe(either, transport.Any, match, true)
-			results <- result{info, found, err}
-			cancel()
-		}()
+	errs := make(chan error, 2)
+	wait := func(end transport.ProcessEndpoint) {
+		_, _, err := end.Probe(either, transport.Any, match, true)
+		errs <- err
+		cancel() // ends the other Probe
 	}
-	first, second := <-results, <-results
-	if !first.found && second.found {
-		first = second
+	go wait(e.remote)
+	wait(e.local)
+	first, second := <-errs, <-errs
+	switch err := e.ended(); {
+	case err != nil:
+		return err
+	case first == nil || second == nil:
+		return nil
+	case ctx.Err() != nil:
+		return transport.Cause(ctx)
+	case errors.Is(first, transport.ErrAllLeft):
+		return e.allLeft(ctx, match, true)
 	}
-	if !first.found && ctx.Err() != nil {
-		first.err = transport.Cause(ctx)
+	return first
+}
+
+// allLeft is called when one of the endpoints says that all other ranks have left.
+// It returns the error that says so, unless the other endpoint still has a message
+// that matches, or does not know of a rank yet that the rank has left. If wait is
+// set, allLeft waits until the endpoint does.
+func (e *Endpoint) allLeft(ctx context.Context, match transport.Match, wait bool) error {
+	for i := 1; i < e.Size(); i++ {
+		_, found, err := e.Probe(ctx, (e.Rank()+i)%e.Size(), match, wait)
+		switch {
+		case found || err == nil:
+			return nil
+		case !errors.Is(err, transport.ErrLeft):
+			return err
+		}
 	}
-	return first.MessageInfo, first.found, first.err
+	return &transport.PeerError{Peer: (e.Rank() + 1) % e.Size(), Err: transport.ErrAllLeft}
 }

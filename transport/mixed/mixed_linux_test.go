@@ -41,3 +41,74 @@ func TestTheContractIsKeptOverSeveralHosts(t *testing.T) {
 		})
 	}
 }
+
+// Of the peers of rank 0, rank 1 is remote and rank 2 local.
+func TestACombineThatPanicsEndsBothEndpoints(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		from    int // the rank whose message is combined
+		ordered bool
+	}{{"remote", 1, false}, {"local", 2, false}, {"after both", 2, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			ends := cluster.Job(t, start(t, 3, 2), nil)
+			sig := cluster.Sig
+			cluster.Each(t, ends, func(e *Endpoint) error {
+				if e.Rank() != 0 {
+					_ = cluster.Send(e, sig, 0, make([]byte, 8)) // fails if the other message is there first
+					return nil
+				}
+				recvs := []transport.Recv{{From: 3 - c.from, Into: make([]byte, 8)}}
+				recvs = append(recvs, transport.Recv{
+					From: c.from, Into: make([]byte, 8), Held: make([]byte, 8), Elem: 8, Ordered: c.ordered,
+					Combine: func(_, _, _ []byte) { panic("no such sum") },
+				})
+				defer func() {
+					if v := recover(); v != "no such sum" {
+						t.Errorf("recovered %v", v)
+					}
+				}()
+				err := e.Exchange(t.Context(), transport.Step{Signature: sig, Recvs: recvs})
+				return fmt.Errorf("Exchange returned %v", err)
+			})
+			if err := cluster.Swap(t.Context(), ends[0], sig, 1); err != transport.ErrPanicked {
+				t.Errorf("rank 0: got %v, want %v", err, transport.ErrPanicked)
+			}
+			for _, e := range ends[1:] {
+				cluster.CheckPeer(t, cluster.Swap(t.Context(), e, sig, 0), 0, transport.ErrAborted, transport.ErrPanicked.Error())
+			}
+		})
+	}
+}
+
+// Of the peers of rank 0, rank 1 is remote and rank 2 local.
+func TestReceivesFromAnyRankAreFairToBothEndpoints(t *testing.T) {
+	const each = 50
+	ctx, match := t.Context(), transport.Match{Context: 1, Tag: 1}
+	ends := cluster.Job(t, start(t, 3, 2), nil)
+	last := transport.Match{Context: 1, Tag: 2}
+	for _, e := range ends[1:] {
+		for i := range each + 1 {
+			m := match
+			if i == each {
+				m = last
+			}
+			if err := e.Send(ctx, 0, m, "bytes", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := ends[0].Probe(ctx, e.Rank(), last, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := make([]int, 3)
+	for range each {
+		info, err := ends[0].Recv(ctx, transport.Any, match, "bytes", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from[info.From]++
+	}
+	if from[1] < each/3 || from[2] < each/3 {
+		t.Errorf("of %d messages, %d are remote and %d local", each, from[1], from[2])
+	}
+}

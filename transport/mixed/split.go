@@ -3,34 +3,53 @@ package mixed
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
-// exchangeBoth does a step that has local and remote peers.
+// exchangeBoth does a step that has local and remote peers. It returns, or panics as
+// a Combine has, when neither endpoint uses the memory of the step any more.
 func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error {
 	local, remote, deferred := e.split(step)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	errs := make(chan error, 2)
-	do := func(end transport.ProcessEndpoint, s transport.Step) {
-		err := end.Exchange(ctx, s)
-		errs <- err
-		if err != nil {
-			cancel(err) // ends the other Exchange
+	var l, r half
+	var other sync.WaitGroup
+	defer other.Wait()
+	other.Go(func() { r.exchange(ctx, cancel, e.remote, remote) })
+	l.exchange(ctx, cancel, e.local, local)
+	other.Wait()
+	for _, h := range []half{l, r} {
+		if h.panicked != nil {
+			panic(h.panicked)
 		}
 	}
-	go do(e.remote, remote)
-	do(e.local, local)
-	for range 2 {
-		if err := <-errs; err != nil {
-			return err
-		}
+	if err := join(l.err, r.err); err != nil {
+		return err
 	}
 	for _, d := range deferred {
 		d.complete()
 	}
 	return nil
+}
+
+// A half is what has become of the part of a step that one endpoint does.
+type half struct {
+	err      error
+	panicked any // what a Combine panicked with
+}
+
+// exchange does one part of a step, and ends the other if it fails.
+func (h *half) exchange(ctx context.Context, cancel context.CancelCauseFunc, end transport.ProcessEndpoint, step transport.Step) {
+	h.err = transport.ErrPanicked // unless Exchange returns
+	defer func() {
+		h.panicked = recover()
+		if h.err != nil {
+			cancel(h.err)
+		}
+	}()
+	h.err = end.Exchange(ctx, step)
 }
 
 // A deferredRecv is an ordered receive. A receive listed before it may belong to the

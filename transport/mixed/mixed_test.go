@@ -1,0 +1,173 @@
+package mixed
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A fake is one of the two endpoints of rank 0 of three. Its methods do what the
+// fields say.
+type fake struct {
+	transport.ProcessEndpoint
+	exchange func(ctx context.Context, step transport.Step) error
+	recv     func(ctx context.Context) error
+	close    func() error
+	ended    atomic.Bool // an Exchange under an ended context was called
+}
+
+func (f *fake) Rank() int { return 0 }
+func (f *fake) Size() int { return 3 }
+
+func (f *fake) Exchange(ctx context.Context, step transport.Step) error {
+	if ctx.Err() != nil && len(step.Sends)+len(step.Recvs) == 0 {
+		f.ended.Store(true)
+		return transport.Cause(ctx)
+	}
+	return f.exchange(ctx, step)
+}
+
+func (f *fake) Recv(ctx context.Context, _ int, _ transport.Match, _ string, _ []byte) (transport.MessageInfo, error) {
+	return transport.MessageInfo{}, f.recv(ctx)
+}
+
+func (f *fake) Probe(ctx context.Context, _ int, _ transport.Match, _ bool) (transport.MessageInfo, bool, error) {
+	return transport.MessageInfo{}, false, f.recv(ctx)
+}
+
+func (f *fake) Close() error { return f.close() }
+
+// join3 joins two fakes. Rank 1 is remote, and rank 2 local.
+func join3(local, remote *fake) *Endpoint {
+	return New(local, remote, func(_ context.Context, rank int) (bool, error) { return rank == 2, nil })
+}
+
+// both is a step with a local and a remote peer.
+var both = transport.Step{Sends: []transport.Send{{To: []int{1, 2}}}}
+
+func TestExchangeReturnsWhenBothEndpointsHave(t *testing.T) {
+	broken := errors.New("broken")
+	returned := false
+	fails := func(context.Context, transport.Step) error { return broken }
+	waits := func(ctx context.Context, _ transport.Step) error {
+		<-ctx.Done()
+		time.Sleep(10 * time.Millisecond)
+		returned = true
+		return transport.Cause(ctx)
+	}
+	for _, c := range []struct{ local, remote *fake }{
+		{&fake{exchange: fails}, &fake{exchange: waits}},
+		{&fake{exchange: waits}, &fake{exchange: fails}},
+	} {
+		returned = false
+		if err := join3(c.local, c.remote).Exchange(t.Context(), both); err != broken {
+			t.Errorf("got %v, want %v", err, broken)
+		}
+		if !returned {
+			t.Error("Exchange returned while one of its endpoints used the step")
+		}
+		if !c.local.ended.Load() || !c.remote.ended.Load() {
+			t.Error("an endpoint's part has not ended")
+		}
+	}
+}
+
+func TestTheErrorsOfBothEndpointsAreJoined(t *testing.T) {
+	const first, second = "the rank is lost", "ranks differ"
+	begun := make(chan struct{})
+	local := &fake{exchange: func(context.Context, transport.Step) error {
+		<-begun
+		return errors.New(first)
+	}}
+	remote := &fake{exchange: func(ctx context.Context, _ transport.Step) error {
+		close(begun)
+		<-ctx.Done()
+		return errors.New(second)
+	}}
+	err := join3(local, remote).Exchange(t.Context(), both)
+	if err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), second) {
+		t.Errorf("got %v, want both %q and %q", err, first, second)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	canceled := func(ctx context.Context, _ transport.Step) error {
+		cancel()
+		<-ctx.Done()
+		return transport.Cause(ctx)
+	}
+	err = join3(&fake{exchange: canceled}, &fake{exchange: canceled}).Exchange(ctx, both)
+	if err == nil || err.Error() != context.Canceled.Error() {
+		t.Errorf("got %v, want %v once", err, context.Canceled)
+	}
+}
+
+func TestAnEndedTransferEndsBothEndpoints(t *testing.T) {
+	broken := errors.New("broken")
+	local, remote := &fake{}, &fake{recv: func(context.Context) error { return broken }}
+	e := join3(local, remote)
+	if _, err := e.Recv(t.Context(), 1, transport.Match{}, "bytes", nil); err != broken {
+		t.Errorf("got %v, want %v", err, broken)
+	}
+	if !local.ended.Load() {
+		t.Error("the local endpoint's part has not ended")
+	}
+	if err := e.Exchange(t.Context(), both); err != broken {
+		t.Errorf("afterwards: got %v, want %v", err, broken)
+	}
+}
+
+func TestCloseLingersForBothEndpointsAtOnce(t *testing.T) {
+	closing := make(chan struct{}, 2)
+	lingers := func(peer, bytes int) func() error {
+		return func() error {
+			closing <- struct{}{}
+			for len(closing) < 2 { // until both linger
+				time.Sleep(time.Millisecond)
+			}
+			return &transport.UndeliveredError{Peer: peer, Bytes: bytes, Err: transport.ErrLinger}
+		}
+	}
+	err := join3(&fake{close: lingers(2, 100)}, &fake{close: lingers(1, 11)}).Close()
+	want := transport.UndeliveredError{Peer: 2, Bytes: 111, Err: transport.ErrLinger}
+	var got *transport.UndeliveredError
+	if !errors.As(err, &got) || *got != want {
+		t.Errorf("got %v, want %v", err, &want)
+	}
+	done := func() error { return nil }
+	if err := join3(&fake{close: done}, &fake{close: done}).Close(); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnExchangeUnderAnEndedContextEndsTheLingering(t *testing.T) {
+	local, remote := &fake{}, &fake{}
+	lingers := func(f *fake) func() error {
+		return func() error {
+			for !f.ended.Load() {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		}
+	}
+	local.close, remote.close = lingers(local), lingers(remote)
+	e := join3(local, remote)
+	closed := make(chan error, 1)
+	go func() { closed <- e.Close() }()
+	for e.ended() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Exchange(ctx, transport.Step{}); err != transport.ErrClosed {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("Close lingers on")
+	}
+}
