@@ -22,7 +22,6 @@ var queueClaims = []claim{
 	{"ATaggedMessageIsReceivedAfterItsSenderHasLeft", testTaggedAfterClose},
 	{"QueuedTaggedMessagesArriveAfterTheirSenderHasLeft", testTaggedDuringClose},
 	{"WaitingForATaggedMessageOfARankThatLeftFails", testTaggedLeft},
-	{"ReceivingFromAnyFailsWhenAllOthersHaveLeft", testAllHaveLeft},
 	{"ATaggedMessageWhoseSendIsCanceledIsWithdrawn", testCanceledSend},
 	{"ACanceledRecvEndsNoExchange", testCanceledWait},
 	{"ManyGoroutinesSendAndReceiveAtOnce", testManyAtOnce},
@@ -161,21 +160,6 @@ func testTaggedLeft(t *testing.T, start Start) {
 	})
 	checkPeer(t, errs[1], 0, transport.ErrLeft, transport.ErrLost)
 	checkPeer(t, errs[2], 0, transport.ErrLeft, transport.ErrLost)
-}
-
-// testAllHaveLeft closes ranks that have exchanged no message with the rank that
-// waits.
-func testAllHaveLeft(t *testing.T, start Start) {
-	j := open(t, start, 4)
-	errs := j.all(nil, nil, func(ctx context.Context, e transport.Endpoint) error {
-		return recvTagged(ctx, e, transport.Any, match, nil)
-	}, func(context.Context, transport.Endpoint) error {
-		return errors.Join(j.ends[0].Close(), j.ends[3].Close(), j.ends[1].Close())
-	})
-	checkPeer(t, errs[2], 3, transport.ErrAllLeft)
-	if errs[3] != nil {
-		t.Error(errs[3])
-	}
 }
 
 func testCanceledSend(t *testing.T, start Start) {
