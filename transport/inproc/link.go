@@ -55,6 +55,7 @@ type senderSide struct {
 	to      *commState
 	written uint32 // messages written: the number of the last one
 	read    uint32 // messages known to have been read
+	ackFrom uint32 // the first message of reverse whose acknowledgment is not older than read
 	fullIn  uint64 // the last pass that found no free cell
 	reverse *link  // from the receiver to the sender, if it has been used
 }
@@ -96,11 +97,23 @@ func (l *link) header(n int) sizeAndAck {
 	return h
 }
 
-// acknowledged notes an acknowledgment from the header of a message. The read count
-// may have told the sender of more messages in the meantime.
-func (l *link) acknowledged(ack uint16) {
-	if more := ack - uint16(l.sender.read); more <= depth {
-		l.sender.read += uint32(more)
+// acknowledged notes the acknowledgment in the header of message n of the opposite
+// direction. If it is not older than what the sender knows, it is ahead of that by
+// the messages of this link's cells at most, so that 16 bits tell.
+func (l *link) acknowledged(n uint32, ack uint16) {
+	if int32(n-l.sender.ackFrom) >= 0 {
+		l.sender.read += uint32(ack - uint16(l.sender.read))
+	}
+}
+
+// fetchReadCount loads the receiver's read count. It is newer than the
+// acknowledgments of all messages of the opposite direction that may have been
+// written by now: those that this rank has read, and one for each cell.
+func (l *link) fetchReadCount() {
+	l.sender.read = l.readCount()
+	l.sender.ackFrom = depth + 1
+	if r := l.sender.reverse; r != nil {
+		l.sender.ackFrom += r.receiver.read
 	}
 }
 

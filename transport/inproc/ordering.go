@@ -17,7 +17,9 @@ import "sync/atomic"
 // Acknowledgment: receiver → sender. A receiver that has read message n stores n
 // in the link's read count. A sender that loads n may write cell (n-1) mod depth
 // again. The count also travels in the header of each message of the opposite
-// direction, published by that message's sequence number.
+// direction, published by that message's sequence number. There it may be older than
+// the count that the sender has loaded since: the sender passes over the
+// acknowledgments of messages that may have been written before.
 //
 // Rendezvous: receiver ↔ sender. A receiver that wants to read the sender's
 // memory, or a sender that wants to cancel the message, swaps n for n+1 in the

@@ -66,7 +66,7 @@ func (l *link) read(r *transport.Recv) bool {
 	i := to.read % depth
 	c := &l.cells[i]
 	if to.reverse != nil {
-		to.reverse.acknowledged(c.size.ack())
+		to.reverse.acknowledged(to.read+1, c.size.ack())
 	}
 	switch n := len(r.Into); {
 	case n <= inlineMax:

@@ -55,7 +55,7 @@ func (s *commState) sendAll() (progressed bool, err error) {
 func (l *link) write(sig *transport.Signature, data []byte) bool {
 	from := &l.sender
 	if from.written-from.read == depth {
-		if from.read = l.readCount(); from.written-from.read == depth {
+		if l.fetchReadCount(); from.written-from.read == depth {
 			return false
 		}
 	}
