@@ -68,8 +68,5 @@ var _ transport.Endpoint = (*Endpoint)(nil)
 // Rank returns the endpoint's rank.
 func (e *Endpoint) Rank() int { return e.rank }
 
-// Held implements [transport.Endpoint].
-func (e *Endpoint) Held() transport.Held { return transport.Held{} }
-
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return len(e.job.endpoints) }

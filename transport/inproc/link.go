@@ -117,6 +117,19 @@ func (l *link) fetchReadCount() {
 	}
 }
 
+// unread returns how many messages lie in the cells. Any goroutine may call it.
+func (l *link) unread() (n int) {
+	read := l.readCount()
+	for i := range l.cells {
+		written := l.cells[i].sequence.Load()
+		canceled := (written-1)%depth != uint32(i) // or being read
+		if int32(written-read) > 0 && !canceled {
+			n++
+		}
+	}
+	return n
+}
+
 // pair makes two links between the same two ranks known to each other. The caller
 // sends by out and receives by in; either may be nil.
 func pair(out, in *link) {
