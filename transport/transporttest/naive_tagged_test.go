@@ -9,7 +9,6 @@ import (
 
 const (
 	naiveShort = 64 << 10 // bytes of the longest message that Send copies
-	naiveBound = 1 << 20  // bytes that Send copies of one sender for one receiver
 )
 
 // A naiveTagged is a tagged message.
@@ -35,8 +34,9 @@ func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind st
 	if err := e.cannotSend(ctx, to); err != nil {
 		return err
 	}
-	if len(data) <= naiveShort && peer.copiedFrom(e.rank)+len(data) <= naiveBound {
+	if len(data) <= naiveShort && peer.copied[e.rank]+len(data)+transport.MessageCost <= transport.TaggedMax {
 		m.data, m.copied = slices.Clone(data), true
+		peer.copied[e.rank] += len(data) + transport.MessageCost
 	}
 	peer.tagged = append(peer.tagged, m)
 	e.job.changed.Broadcast()
@@ -50,18 +50,13 @@ func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind st
 	return nil
 }
 
-// copiedFrom returns how many bytes of copied messages of a sender are queued.
-func (e *naive) copiedFrom(rank int) (n int) {
-	for _, m := range e.tagged {
-		if m.From == rank && m.copied {
-			n += m.Size
-		}
-	}
-	return n
-}
-
+// dequeue removes a message, which is queued.
 func (e *naive) dequeue(m *naiveTagged) {
-	e.tagged = slices.DeleteFunc(e.tagged, func(q *naiveTagged) bool { return q == m })
+	i := slices.Index(e.tagged, m)
+	e.tagged = slices.Delete(e.tagged, i, i+1)
+	if m.copied {
+		e.copied[m.From] -= m.Size + transport.MessageCost
+	}
 }
 
 // cannotSend returns why a message cannot be sent to a rank, or nil.

@@ -30,6 +30,7 @@ type naive struct {
 	last   transport.Signature            // of the last Exchange
 	lost   map[int]string                 // the reasons, by rank
 	tagged []*naiveTagged                 // messages to this rank, in the order sent
+	copied map[int]int                    // what the copied ones cost, by sender
 }
 
 var _ transport.ProcessEndpoint = (*naive)(nil)
@@ -38,7 +39,7 @@ func newNaiveJob(n int) []*naive {
 	j := &naiveJob{steps: map[naiveLink][]*naiveMessage{}}
 	j.changed.L = &j.mu
 	for rank := range n {
-		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[uint32]transport.Stall{}, lost: map[int]string{}})
+		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[uint32]transport.Stall{}, lost: map[int]string{}, copied: map[int]int{}})
 	}
 	return j.ends
 }
@@ -105,7 +106,15 @@ func (e *naive) gone(rank int) error {
 	}
 }
 
-func (e *naive) Held() transport.Held { return transport.Held{} }
+// Held counts copied tagged messages; a message of a step is in its sender's memory.
+func (e *naive) Held() (h transport.Held) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	for _, cost := range e.copied {
+		h.Tagged += cost
+	}
+	return h
+}
 
 func (e *naive) Stalls() []transport.Stall {
 	e.job.mu.Lock()
@@ -116,6 +125,11 @@ func (e *naive) Stalls() []transport.Stall {
 func (e *naive) Release(context uint32) {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
+	for _, m := range slices.Clone(e.tagged) {
+		if m.copied && m.context == context {
+			e.dequeue(m)
+		}
+	}
 	for link, queue := range e.job.steps {
 		if link.to == e.rank && link.context == context {
 			for _, m := range queue {

@@ -18,6 +18,8 @@ import (
 var queueClaims = []claim{
 	{"AllRanksMaySendTaggedMessagesFirst", testTaggedSendFirst},
 	{"UnreceivedTaggedMessagesAreBounded", testTaggedBound},
+	{"UnreceivedTaggedMessagesAreCounted", testTaggedCounted},
+	{"ReleaseDropsTheTaggedMessagesOfItsContext", testReleaseTagged},
 	{"TaggedMessagesArriveWithoutHelpOfTheirSender", testTaggedUnaided},
 	{"ATaggedMessageIsReceivedAfterItsSenderHasLeft", testTaggedAfterClose},
 	{"QueuedTaggedMessagesArriveAfterTheirSenderHasLeft", testTaggedDuringClose},
@@ -50,29 +52,12 @@ func testTaggedSendFirst(t *testing.T, start Start) {
 }
 
 // testTaggedBound sends short messages until one waits for its receiver, and
-// receives those that did not; three times. A Send that takes longer than 5 ms
-// waits.
+// receives those that did not; three times.
 func testTaggedBound(t *testing.T, start Start) {
-	const size, least, most = 60 << 10, 8, 18 // about 0.5 MiB and 1 MiB
+	const size, least = 60 << 10, 8 // about half of the bound
 	j := open(t, start, 2)
-	n := 0
 	for range 3 {
-		first := n
-		for waits := false; !waits || n < first+least; {
-			ctx, cancel := context.WithTimeout(j.ctx, 5*time.Millisecond)
-			err := sendTagged(ctx, j.ends[0], 1, match, tagged(n, size))
-			cancel()
-			if waits = errors.Is(err, context.DeadlineExceeded); !waits {
-				n++
-			}
-			switch {
-			case err != nil && (!waits || j.ctx.Err() != nil):
-				t.Fatalf("with %d unreceived messages of %d bytes: %v", n-first, size, err)
-			case n > first+most:
-				t.Fatalf("with %d unreceived messages of %d bytes, another is copied", n-first, size)
-			}
-		}
-		for i := first; i < n; i++ {
+		for i := range j.sendTaggedUntilFull(size, least) {
 			if err := recvTagged(j.ctx, j.ends[1], 0, match, tagged(i, size)); err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
@@ -268,6 +253,74 @@ func testManyAtOnce(t *testing.T, start Start) {
 	for rank, e := range j.ends {
 		if info, found, err := e.Probe(j.ctx, transport.Any, match, false); found || err != nil {
 			t.Errorf("rank %d has a message more than was sent, %+v, %v", rank, info, err)
+		}
+	}
+}
+
+// sendTaggedUntilFull sends messages of a size to rank 1 until one waits for its
+// receiver, and returns how many did not, which are the least at the least. A Send that
+// takes longer than 5 ms waits.
+func (j *job) sendTaggedUntilFull(size, least int) (n int) {
+	j.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(j.ctx, 5*time.Millisecond)
+		err := sendTagged(ctx, j.ends[0], 1, match, tagged(n, size))
+		cancel()
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, context.DeadlineExceeded) || j.ctx.Err() != nil:
+			j.Fatalf("with %d unreceived messages of %d bytes: %v", n, size, err)
+		case n >= least:
+			return n
+		}
+		if cost := n * (size + transport.MessageCost); cost > transport.TaggedMax {
+			j.Fatalf("with %d unreceived messages of %d bytes, another is copied", n-1, size)
+		}
+	}
+}
+
+// untilTagged returns when all tagged messages that rank 0 has sent have arrived: one
+// that it sends now has. Rank 1 receives this one.
+func (j *job) untilTagged() {
+	j.Helper()
+	last := transport.Match{Context: match.Context + 1, Tag: match.Tag}
+	sent := cluster.Begin(j.ctx, func(ctx context.Context) error { return sendTagged(ctx, j.ends[0], 1, last, nil) })
+	if err := errors.Join(recvTagged(j.ctx, j.ends[1], 0, last, nil), <-sent); err != nil {
+		j.Fatal(err)
+	}
+}
+
+// testReleaseTagged fills the bound of tagged messages twice.
+func testReleaseTagged(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	for range 2 {
+		j.sendTaggedUntilFull(60<<10, 8)
+		j.untilTagged()
+		j.ends[1].Release(match.Context)
+		if info, found, err := j.ends[1].Probe(j.ctx, 0, match, false); found || err != nil {
+			t.Fatalf("after the release: %+v, %v, %v", info, found, err)
+		}
+	}
+}
+
+func testTaggedCounted(t *testing.T, start Start) {
+	for _, size := range []int{200, 60 << 10} {
+		cost := size + transport.MessageCost
+		least := transport.TaggedMax / 2 / cost
+		j := open(t, start, 2)
+		n := j.sendTaggedUntilFull(size, least)
+		j.untilTagged()
+		if held := j.ends[1].Held().Tagged; held < n*cost || held > transport.TaggedMax {
+			t.Errorf("%d messages of %d bytes: %d bytes are held", n, size, held)
+		}
+		for i := range n {
+			if err := recvTagged(j.ctx, j.ends[1], 0, match, tagged(i, size)); err != nil {
+				t.Fatalf("message %d: %v", i, err)
+			}
+		}
+		if held := j.ends[1].Held(); held != (transport.Held{}) {
+			t.Errorf("everything is received, and %+v is held", held)
 		}
 	}
 }

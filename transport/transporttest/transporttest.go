@@ -91,11 +91,15 @@ func open(t *testing.T, start Start, n int) *job {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(func() {
+		var closed sync.WaitGroup // at once: a Close may wait until its peers leave
 		for _, e := range ends {
-			if err := e.Close(); err != nil {
-				t.Errorf("rank %d: Close: %v", e.Rank(), err)
-			}
+			closed.Go(func() {
+				if err := e.Close(); err != nil {
+					t.Errorf("rank %d: Close: %v", e.Rank(), err)
+				}
+			})
 		}
+		closed.Wait()
 		cancel()
 	})
 	return &job{t, ctx, ends}
