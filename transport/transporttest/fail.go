@@ -21,6 +21,7 @@ var failClaims = []claim{
 	{"PeersGetTheReasonOfAFailureInTheMiddleOfAMessage", testReason},
 	{"TwoStepsOfOneContextAtATimeAreAnError", testTwoSteps},
 	{"ACombineThatPanicsFailsTheEndpoint", testPanic},
+	{"ACombineThatPanicsFailsTheCallsBesideIt", testPanicBeside},
 }
 
 // testCancel cancels an Exchange of rank 0. Rank 1 calls an Exchange with it
@@ -212,6 +213,52 @@ func testPanic(t *testing.T, start Start) {
 	})
 	if err := swap(j.ctx, j.ends[1], sig, 0); !errors.Is(err, transport.ErrPanicked) {
 		t.Errorf("got %v, want %v", err, transport.ErrPanicked)
+	}
+	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, transport.ErrPanicked.Error())
+}
+
+// testPanicBeside has rank 1 wait for a tagged message and in an Exchange of another
+// context while a Combine panics: any of these calls may be the one that polls, and
+// then panics.
+func testPanicBeside(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	e, other := j.ends[1], sig
+	other.Context++
+	into := make([]byte, 1)
+	panics := make(chan any, 3)
+	var ended []<-chan error
+	for _, call := range []rankFunc{
+		func(ctx context.Context, e transport.Endpoint) error { return recvTagged(ctx, e, 0, match, nil) },
+		func(ctx context.Context, e transport.Endpoint) error { return recv(ctx, e, other, 0, into) },
+		func(ctx context.Context, e transport.Endpoint) error {
+			return e.Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{
+				{From: 0, Into: into, Held: into, Elem: 1, Combine: func(_, _, _ []byte) { panic("no such sum") }},
+			}})
+		},
+	} {
+		ended = append(ended, cluster.Begin(j.ctx, func(ctx context.Context) (err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					panics <- v
+					err = transport.ErrPanicked
+				}
+			}()
+			return call(ctx, e)
+		}))
+	}
+	if err := send(j.ctx, j.ends[0], sig, 1, make([]byte, 1)); err != nil { // it completes or fails
+		checkPeer(t, err, 1, transport.ErrAborted)
+	}
+	for i, err := range ended {
+		if err := <-err; !errors.Is(err, transport.ErrPanicked) {
+			t.Errorf("call %d: got %v, want %v", i, err, transport.ErrPanicked)
+		}
+	}
+	if n := len(panics); n != 1 {
+		t.Errorf("%d calls panicked, want 1", n)
+	}
+	if err := sendTagged(j.ctx, e, 0, match, nil); !errors.Is(err, transport.ErrPanicked) {
+		t.Errorf("afterwards: got %v, want %v", err, transport.ErrPanicked)
 	}
 	checkReason(t, swap(j.ctx, j.ends[0], sig, 1), 1, transport.ErrAborted, transport.ErrPanicked.Error())
 }
