@@ -10,31 +10,31 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// Faults are the faults of an endpoint. The zero value injects none.
+// Faults are the faults of an endpoint. The zero value injects none. An operation is
+// a call of Exchange, Send, Recv, TryRecv or Probe; they are counted from 1, over all
+// contexts, in the order in which they begin.
 type Faults struct {
 	// Seed seeds the random choices of Delay and Shuffle.
 	Seed uint64
-	// Delay is the longest delay of an Exchange. Each begins after a random part
+	// Delay is the longest delay of an operation. Each begins after a random part
 	// of it.
 	Delay time.Duration
 	// Shuffle puts the sends and receives of a step into a random order that is
 	// equivalent to the order listed.
 	Shuffle bool
-	// FailAt is the number of the Exchange that fails with Err. It counts from 1
-	// over all contexts; 0 is none. Peers get ErrAborted, and every later Exchange
-	// returns Err.
+	// FailAt is the number of the operation that fails with Err; 0 is none. Peers get
+	// ErrAborted, and every later operation returns Err.
 	FailAt int
 	Err    error
-	// CutAt is the number of the Exchange during which Cut is called, after another
-	// random part of Delay. It counts as FailAt does. A nil Cut closes the endpoint.
+	// CutAt is the number of the operation during which Cut is called, after another
+	// random part of Delay; 0 is none. A nil Cut closes the endpoint.
 	CutAt int
 	Cut   func()
 }
 
-// Faulty returns an endpoint that injects the faults into Exchange. Every other
-// method, those of tagged messages among them, is the one of e and neither counts
-// nor fails. Without faults the endpoint keeps the contract if e does. It does not
-// implement [transport.LossSink].
+// Faulty returns an endpoint that injects the faults into its operations. Every other
+// method is the one of e. Without faults the endpoint keeps the contract if e does. It
+// does not implement [transport.LossSink].
 func Faulty(e transport.Endpoint, f Faults) transport.Endpoint {
 	return &faulty{Endpoint: e, faults: f, random: rand.New(rand.NewPCG(f.Seed, uint64(e.Rank())))}
 }
@@ -43,23 +43,67 @@ type faulty struct {
 	transport.Endpoint
 	faults Faults
 
-	mu     sync.Mutex // guards the fields below
-	calls  int        // Exchanges so far
-	random *rand.Rand
-	failed error
+	mu         sync.Mutex // guards the fields below
+	operations int        // so far
+	random     *rand.Rand
+	failed     error
 }
 
 func (f *faulty) Exchange(ctx context.Context, step transport.Step) error {
-	f.mu.Lock()
-	f.calls++
-	call, failed := f.calls, f.failed
-	delay, cutDelay := f.randomDelay(), f.randomDelay()
-	if f.faults.Shuffle {
-		step = shuffle(f.random, step)
+	end, err := f.begin(ctx)
+	if err != nil {
+		return err
 	}
+	defer end()
+	return f.Endpoint.Exchange(ctx, f.shuffled(step))
+}
+
+func (f *faulty) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
+	end, err := f.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return f.Endpoint.Send(ctx, to, m, typeName, data)
+}
+
+func (f *faulty) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	end, err := f.begin(ctx)
+	if err != nil {
+		return transport.MessageInfo{}, err
+	}
+	defer end()
+	return f.Endpoint.Recv(ctx, from, m, typeName, into)
+}
+
+func (f *faulty) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
+	end, err := f.begin(ctx)
+	if err != nil {
+		return transport.MessageInfo{}, false, err
+	}
+	defer end()
+	return f.Endpoint.TryRecv(ctx, from, m, typeName, into)
+}
+
+func (f *faulty) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	end, err := f.begin(ctx)
+	if err != nil {
+		return transport.MessageInfo{}, false, err
+	}
+	defer end()
+	return f.Endpoint.Probe(ctx, from, m, wait)
+}
+
+// begin begins an operation: it delays it, and returns the error if it fails. Otherwise
+// the operation calls end when it is over.
+func (f *faulty) begin(ctx context.Context) (end func(), err error) {
+	f.mu.Lock()
+	f.operations++
+	number, failed := f.operations, f.failed
+	delay, cutDelay := f.randomDelay(), f.randomDelay()
 	f.mu.Unlock()
 	if failed != nil {
-		return failed
+		return nil, failed
 	}
 	if delay > 0 {
 		select {
@@ -67,18 +111,18 @@ func (f *faulty) Exchange(ctx context.Context, step transport.Step) error {
 		case <-ctx.Done():
 		}
 	}
-	switch call {
+	switch number {
 	case f.faults.FailAt:
-		return f.fail(ctx, step)
+		return nil, f.fail(ctx)
 	case f.faults.CutAt:
 		var cut sync.WaitGroup
 		cut.Go(func() { f.cut(cutDelay) })
-		defer cut.Wait()
+		return cut.Wait, nil
 	}
-	return f.Endpoint.Exchange(ctx, step)
+	return func() {}, nil
 }
 
-// randomDelay returns a random part of Delay.
+// randomDelay returns a random part of Delay. The endpoint is locked.
 func (f *faulty) randomDelay() time.Duration {
 	if f.faults.Delay <= 0 {
 		return 0
@@ -87,10 +131,10 @@ func (f *faulty) randomDelay() time.Duration {
 }
 
 // fail ends the endpoint's part in the job by an Exchange under an ended context.
-func (f *faulty) fail(ctx context.Context, step transport.Step) error {
+func (f *faulty) fail(ctx context.Context) error {
 	ended, cancel := context.WithCancelCause(ctx)
 	cancel(f.faults.Err)
-	err := f.Endpoint.Exchange(ended, step)
+	err := f.Endpoint.Exchange(ended, transport.Step{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed = f.faults.Err; f.failed == nil {
@@ -106,6 +150,16 @@ func (f *faulty) cut(delay time.Duration) {
 	} else {
 		f.Endpoint.Close()
 	}
+}
+
+// shuffled returns an equivalent step in another order if Shuffle is set.
+func (f *faulty) shuffled(step transport.Step) transport.Step {
+	if !f.faults.Shuffle {
+		return step
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return shuffle(f.random, step)
 }
 
 // shuffle returns an equivalent step in another order. Two sends to one rank keep

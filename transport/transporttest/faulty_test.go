@@ -50,32 +50,88 @@ func TestCutAtClosesTheEndpointDuringTheExchange(t *testing.T) {
 	}
 }
 
-func TestFaultsConcernNothingButExchange(t *testing.T) {
+// operations are the operations of an endpoint that are about rank 0, by name. None of
+// them waits for another rank.
+var operations = map[string]rankFunc{
+	"Exchange": func(ctx context.Context, e transport.Endpoint) error {
+		return e.Exchange(ctx, transport.Step{Signature: sig})
+	},
+	"Send": func(ctx context.Context, e transport.Endpoint) error {
+		return sendTagged(ctx, e, 0, match, tagged(1, 10))
+	},
+	"Recv": func(ctx context.Context, e transport.Endpoint) error {
+		_, err := e.Recv(ctx, 0, match, "another type", nil)
+		if wrongType := new(transport.TypeError); errors.As(err, &wrongType) {
+			return nil
+		}
+		return err
+	},
+	"TryRecv": func(ctx context.Context, e transport.Endpoint) error {
+		_, _, err := e.TryRecv(ctx, 1, match, "bytes", nil)
+		return err
+	},
+	"Probe": func(ctx context.Context, e transport.Endpoint) error {
+		_, _, err := e.Probe(ctx, 0, match, true)
+		return err
+	},
+}
+
+func TestFailAtFailsEveryKindOfOperation(t *testing.T) {
 	broken := errors.New("broken")
-	j := openFaulty(t, 0, Faults{FailAt: 2, Err: broken, Delay: time.Hour}) // a delayed call would not return
-	e := j.ends[0]
-	for i := range 5 {
-		if err := errors.Join(
-			sendTagged(j.ctx, e, 0, match, tagged(i, 10)),
-			recvTagged(j.ctx, e, 0, match, tagged(i, 10)),
-		); err != nil {
-			t.Fatal(err)
-		}
+	for name, operation := range operations {
+		t.Run(name, func(t *testing.T) {
+			j := openFaulty(t, 0, Faults{FailAt: 3, Err: broken})
+			e := j.ends[0]
+			if err := sendTagged(j.ctx, e, 0, match, tagged(1, 10)); err != nil {
+				t.Fatal(err)
+			}
+			e.CheckUnreceived() // these are no operations
+			e.Release(sig.Context)
+			e.Held()
+			for _, want := range []error{nil, broken, broken} {
+				if err := operation(j.ctx, e); err != want {
+					t.Errorf("got %v, want %v", err, want)
+				}
+			}
+			for other, operation := range operations {
+				if err := operation(j.ctx, e); err != broken {
+					t.Errorf("%s afterwards: got %v, want %v", other, err, broken)
+				}
+			}
+			checkReason(t, recvTagged(j.ctx, j.ends[1], transport.Any, match, nil), 0, transport.ErrAborted, broken.Error())
+		})
 	}
-	if info, found, err := e.Probe(j.ctx, 0, match, false); found || err != nil {
-		t.Errorf("Probe: got %+v, %v, %v", info, found, err)
+}
+
+func TestCutAtClosesTheEndpointWhileATaggedMessageIsAwaited(t *testing.T) {
+	j := openFaulty(t, 1, Faults{CutAt: 2, Delay: time.Millisecond})
+	e := j.ends[1]
+	if err := sendTagged(j.ctx, e, 0, match, tagged(1, 10)); err != nil {
+		t.Fatal(err)
 	}
-	go send(j.ctx, j.ends[1], sig, 0, nil)
-	j.untilArrived(e)
-	e.Release(sig.Context)
-	if err := e.CheckUnreceived(); err != nil {
-		t.Errorf("after Release: got %v", err)
+	if err := recvTagged(j.ctx, e, 0, match, nil); !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
-	e.(*faulty).faults.Delay = 0
-	for _, want := range []error{nil, broken} {
-		if err := e.Exchange(j.ctx, transport.Step{Signature: sig}); err != want {
-			t.Errorf("Exchange: got %v, want %v", err, want)
-		}
+	if err := recvTagged(j.ctx, j.ends[0], 1, match, tagged(1, 10)); err != nil {
+		t.Errorf("what was sent before: %v", err)
+	}
+	checkPeer(t, recvTagged(j.ctx, j.ends[0], 1, match, nil), 1, transport.ErrLeft)
+}
+
+func TestADelayEndsWithTheContextOfItsOperation(t *testing.T) {
+	for name, operation := range operations {
+		t.Run(name, func(t *testing.T) {
+			j := openFaulty(t, 0, Faults{Delay: time.Hour})
+			ctx, cancel := context.WithCancel(j.ctx)
+			cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- operation(ctx, j.ends[0]) }()
+			select {
+			case <-ended:
+			case <-j.ctx.Done():
+				t.Error("the delay does not end")
+			}
+		})
 	}
 }
 
