@@ -14,7 +14,6 @@ type taggedQueue struct {
 	mu       sync.Mutex
 	messages match.TaggedQueue
 	credits  map[int]*match.Credits // by sender
-	held     int                    // bytes that the eager messages cost
 	waiters  []*taggedWaiter
 }
 
@@ -46,7 +45,6 @@ func (q *taggedQueue) enqueueEager(m *match.Tagged) bool {
 	if m.Size > match.EagerMax || !q.creditsOf(m.From).Use(m.Size) {
 		return false
 	}
-	q.held += m.Size + transport.MessageCost
 	m.Data = slices.Clone(m.Data)
 	q.enqueue(m)
 	return true
@@ -103,7 +101,7 @@ func (q *taggedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.T
 	}
 	q.messages.Remove(m)
 	if !m.Rendezvous {
-		q.refund(m)
+		q.creditsOf(m.From).Refund(m.Size)
 	}
 	return m, nil
 }
@@ -114,22 +112,15 @@ func (q *taggedQueue) release(context uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range q.messages.Release(context) {
-		q.refund(m)
+		q.creditsOf(m.From).Refund(m.Size)
 	}
 }
 
-// refund gives the credits of an eager message back to its sender. The queue is
-// locked.
-func (q *taggedQueue) refund(m *match.Tagged) {
-	q.creditsOf(m.From).Refund(m.Size)
-	q.held -= m.Size + transport.MessageCost
-}
-
-// bytes returns what the eager messages cost.
+// bytes returns what the messages cost.
 func (q *taggedQueue) bytes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.held
+	return q.messages.Held()
 }
 
 // creditsOf returns the credits of a sender. The queue is locked.
