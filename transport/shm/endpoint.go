@@ -1,12 +1,12 @@
 package shm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -54,7 +54,6 @@ type Endpoint struct {
 	wait   waitPolicy
 	bulk   []byte // where bytes are read to that are combined then
 	cma    cmaUse
-	close  sync.Once
 }
 
 // A cmaUse is what an endpoint has to do with cross-memory attach.
@@ -65,12 +64,13 @@ type cmaUse struct {
 
 // A pollSet is what the progress owner polls.
 type pollSet struct {
-	busy       []*link // links that an operation waits for
-	all        bool    // all links, because this rank has waited for the stall timeout
-	anySource  int     // operations that wait for a tagged message from any rank
-	unflushed  bool    // frames of tagged messages wait to be written
-	terminated bool    // a peer may have terminated
-	progressed bool    // something has arrived, left or changed
+	busy       []*link   // links that an operation waits for
+	all        bool      // all links, because this rank has waited for the stall timeout
+	anySource  int       // operations that wait for a tagged message from any rank
+	unflushed  bool      // frames of tagged messages wait to be written
+	terminated bool      // a peer may have terminated
+	progressed bool      // something has arrived, left or changed
+	lookAgain  time.Time // when a message without a staging buffer changes its protocol; mostly zero
 }
 
 // everyLink reports whether the owner polls all links.
@@ -211,25 +211,45 @@ func (e *Endpoint) CheckUnreceived() error {
 	return nil
 }
 
-// closeTimeout bounds how long Close waits for peers that do not take the tagged
-// messages that were sent to them.
-const closeTimeout = time.Second
+// Close implements [transport.Endpoint]. It waits for tagged messages that have found no
+// room in the shared memory; what is there survives this process. Exchanges in progress
+// return [transport.ErrClosed]; while there is one, Close does not wait.
+func (e *Endpoint) Close() error {
+	e.engine.Lock()
+	if !e.engine.StartLeaving() {
+		e.engine.Unlock()
+		return nil
+	}
+	err := e.linger()
+	e.engine.Close(nil)
+	e.unlock()
+	e.engine.WaitBackground()
+	openEndpoints.Add(-1)
 
-// Close leaves the job: its peers are told, and Exchanges in progress return
-// [transport.ErrClosed].
-func (e *Endpoint) Close() (err error) {
-	e.close.Do(func() {
-		e.engine.Lock()
-		e.awaitTaggedFlush()
-		e.engine.Close(nil)
-		e.unlock()
-		e.engine.WaitBackground()
-		openEndpoints.Add(-1)
+	e.engine.Lock()
+	defer e.unlock()
+	e.links, e.state, e.wakes.links = nil, nil, nil
+	return errors.Join(err, e.seg.close())
+}
 
-		e.engine.Lock()
-		defer e.unlock()
-		e.links, e.state, e.wakes.links = nil, nil, nil
-		err = e.seg.close()
-	})
-	return err
+// linger waits until every tagged message that this rank has sent is in the shared
+// memory, or its receiver has gone.
+func (e *Endpoint) linger() error {
+	if !e.polls.unflushed || e.engine.Failed() {
+		return nil
+	}
+	why := e.engine.Linger(cmp.Or(e.cfg.Linger, transport.Linger))
+	u := &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: -1, Err: why}
+	for i := range e.links {
+		if n := e.links[i].tagged.unsent; n > 0 {
+			if u.Bytes += n; u.Peer < 0 {
+				u.Peer = i
+			}
+		}
+	}
+	if u.Bytes == 0 {
+		return nil
+	}
+	e.engine.Fail(u)
+	return u
 }

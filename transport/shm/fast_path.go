@@ -110,7 +110,7 @@ func (e *Endpoint) fits(step *transport.Step) bool {
 func (e *Endpoint) sendFast(s *transport.Send, call *match.Call) bool {
 	switch {
 	case len(s.Data) > inlineMax:
-		b := e.freeBuffer(false)
+		b := e.freeBuffer(forSteps)
 		if b == noBuffer {
 			return false
 		}

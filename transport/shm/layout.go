@@ -4,7 +4,7 @@ import "fmt"
 
 const (
 	headerLen       = 4 << 10 // bytes of the segment's header
-	stagingReserved = 2       // staging buffers that are for messages that a receiver has asked for
+	stagingReserved = 3       // staging buffers of a rank that are not for messages of steps
 	stagingLenMin   = 4 << 10
 
 	// stagingTotalMax bounds the staging buffers of all ranks together, in bytes.

@@ -172,7 +172,7 @@ func TestAStagingBufferHoldsItsChunkUntilItsFrameIsTaken(t *testing.T) {
 			b := noBuffer
 			if !l.await(func() bool {
 				if link.out.room(1) {
-					b = e.freeBuffer(n%2 == 0)
+					b = e.freeBuffer(int(n%2) * stagingReserved)
 				}
 				return b != noBuffer
 			}) {

@@ -26,7 +26,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"fastMax": fastMax, "fastPolls": fastPolls,
 		"spinLimit": spinLimit, "spinLimitOversubscribed": spinLimitOversubscribed, "yieldTime": int64(yieldTime),
 		"firstYields": firstYields, "shortWaits": shortWaits,
-		"stallTimeout": int64(stallTimeout), "livenessInterval": int64(livenessInterval), "closeTimeout": int64(closeTimeout),
+		"stallTimeout": int64(stallTimeout), "livenessInterval": int64(livenessInterval),
 	})
 	if layoutOf(181).depth != l.depth || layoutOf(182).depth == l.depth || layoutOf(ranksMax).depth != 2 {
 		t.Error("the page says from how many ranks on rings are shorter, and how short they are")

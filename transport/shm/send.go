@@ -207,7 +207,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 			case n == burst && !e.wait.Oversubscribed:
 				return false
 			}
-			b = e.freeBuffer(false)
+			b = e.freeBuffer(forSteps)
 			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() && m.link.out.rendezvous < pullRequestsMax {
 				for i := range group {
 					e.announce(&group[i])
@@ -217,7 +217,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 			}
 		}
 		if b == noBuffer {
-			if m.group > 1 && m.lacksBuffer() {
+			if m.group > 1 && e.lacksBuffer(&m.noBufferSince) {
 				m.group = 0 // each on its own
 			}
 			return false
@@ -271,15 +271,6 @@ func (m *outgoing) chunk() []byte {
 		rest = rest[:min(len(rest), chunkLen)]
 	}
 	return rest
-}
-
-// lacksBuffer reports whether the message has not moved for groupTimeout.
-func (m *outgoing) lacksBuffer() bool {
-	now := time.Now()
-	if m.noBufferSince.IsZero() {
-		m.noBufferSince = now
-	}
-	return now.Sub(m.noBufferSince) > groupTimeout
 }
 
 // writeInline writes a message that fits into a cell.
@@ -345,7 +336,7 @@ func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 	for r.sent < len(r.data) {
 		b := noBuffer
 		if l.out.room(1) {
-			b = e.freeBuffer(true)
+			b = e.freeBuffer(forRequested)
 		}
 		if b == noBuffer {
 			return false

@@ -1,5 +1,7 @@
 package shm
 
+import "time"
+
 // A stagingBuffer is a part of the segment that belongs to a sender. The sender fills
 // it, and names it in a frame to each of its readers. It is free when all of them have
 // taken that frame.
@@ -26,21 +28,40 @@ func (b *stagingBuffer) free() bool {
 // noBuffer is the number of no staging buffer.
 const noBuffer = -1
 
-// freeBuffer returns the number of a free staging buffer, or noBuffer. The lowest
-// ones are preferred, because they are in cache. The last ones are for messages that
-// a receiver has requested: it is reading, so that they become free again whatever
-// other ranks do.
-func (e *Endpoint) freeBuffer(requested bool) int {
-	n := len(e.out.staging)
-	if !requested {
-		n -= stagingReserved
-	}
+// The last staging buffers of a rank are reserved, for what must not wait for the
+// receivers of other messages: they may wait for this one.
+const (
+	forSteps     = stagingReserved     // keep these back: for messages of steps
+	forEager     = stagingReserved - 1 // for eager tagged messages
+	forRequested = 0                   // for messages that a receiver has requested: it is reading
+)
+
+// freeBuffer returns the number of a free staging buffer, or noBuffer. It keeps the last
+// ones back, as many as reserved says. The lowest ones are preferred, because they are in
+// cache.
+func (e *Endpoint) freeBuffer(reserved int) int {
+	n := len(e.out.staging) - reserved
 	for i := range e.out.staging[:n] {
 		if e.out.staging[i].free() {
 			return i
 		}
 	}
 	return noBuffer
+}
+
+// lacksBuffer reports whether a message that finds no staging buffer has found none for
+// groupTimeout, since a time that it keeps there. Until then, this rank looks again at
+// the end of that time.
+func (e *Endpoint) lacksBuffer(since *time.Time) bool {
+	now := time.Now()
+	if since.IsZero() {
+		*since = now
+	}
+	end := since.Add(groupTimeout)
+	if now.Before(end) && (e.polls.lookAgain.IsZero() || end.Before(e.polls.lookAgain)) {
+		e.polls.lookAgain = end
+	}
+	return !now.Before(end)
 }
 
 // buffer returns the memory of a staging buffer of this rank.

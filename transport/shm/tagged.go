@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -24,6 +23,7 @@ type taggedLink struct {
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
 	copies   int                     // pending sends out of copies, for which no operation waits
+	unsent   int                     // what all copies of messages count: the credits bound it
 }
 
 // A controlFrame is a frame of the tagged-message protocol without contents.
@@ -54,7 +54,10 @@ func (l *link) enqueueTagged(f taggedFrame, data []byte) {
 	if len(l.tagged.frames) == 0 && l.writeTagged(&f, data) {
 		return
 	}
-	f.data = slices.Clone(data)
+	if f.kind == eagerFrame {
+		f.data = slices.Clone(data)
+		l.tagged.unsent += len(data) + match.MessageCost
+	}
 	l.tagged.frames = append(l.tagged.frames, f)
 	l.e.startFlusher()
 }
@@ -73,7 +76,7 @@ func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
 	}
 	n := len(f.typeName) + len(data)
 	if n > len(into) {
-		if b = l.e.freeBuffer(false); b == noBuffer {
+		if b = l.e.freeBuffer(forEager); b == noBuffer {
 			return false
 		}
 		l.e.stage(b, nil)
@@ -123,8 +126,13 @@ func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName stri
 	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typeName: typeName, send: s}, nil)
 }
 
-// SendWithdraw implements [progress.Wire].
+// SendWithdraw implements [progress.Wire]. An announcement that still waits for room is
+// dropped: a program that cancels one send after another queues nothing.
 func (l *link) SendWithdraw(s *progress.PendingSend) {
+	if i := slices.IndexFunc(l.tagged.frames, func(f taggedFrame) bool { return f.send == s }); i >= 0 {
+		l.tagged.frames = slices.Delete(l.tagged.frames, i, i+1)
+		return
+	}
 	l.enqueueTagged(taggedFrame{kind: withdrawFrame, send: s}, nil)
 }
 
@@ -154,14 +162,12 @@ func (e *Endpoint) flushTaggedFrames() {
 func (l *link) flushTagged() bool {
 	t := &l.tagged
 	for len(t.controls) > 0 && l.writeControl(t.controls[0]) {
-		t.controls = slices.Delete(t.controls, 0, 1)
+		t.controls = t.controls[1:]
 		l.e.polls.progressed = true
 	}
-	for len(t.frames) > 0 {
-		if f := &t.frames[0]; !l.writeTagged(f, f.data) && !l.switchToRendezvous(f) {
-			break
-		}
-		t.frames = slices.Delete(t.frames, 0, 1)
+	for len(t.frames) > 0 && l.flushFrame(&t.frames[0]) {
+		t.frames[0] = taggedFrame{}
+		t.frames = t.frames[1:]
 		l.e.polls.progressed = true
 	}
 	for len(t.cleared) > 0 && l.writeFragment(t.cleared[0]) {
@@ -169,6 +175,8 @@ func (l *link) flushTagged() bool {
 			t.cleared = slices.Delete(t.cleared, 0, 1)
 			if s.Complete(); s.Copied() {
 				t.copies--
+				t.unsent -= len(s.Data) + match.MessageCost
+				t.Credits.Refund(len(s.Data))
 				(*hooks)(l.e).AddWaiters(l.peer, -1)
 			}
 		}
@@ -177,22 +185,26 @@ func (l *link) flushTagged() bool {
 	return len(t.controls)+len(t.frames)+len(t.cleared)+t.copies > 0
 }
 
-// switchToRendezvous announces an eager message that has found no staging buffer for
-// groupTimeout.
-func (l *link) switchToRendezvous(f *taggedFrame) bool {
-	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.room(1) {
-		return false
+// flushFrame writes a frame that waits for room, or announces its message instead.
+func (l *link) flushFrame(f *taggedFrame) bool {
+	if !l.writeTagged(f, f.data) {
+		return l.switchToRendezvous(f)
 	}
-	if now := time.Now(); f.noBufferSince.IsZero() {
-		f.noBufferSince = now
-		return false
-	} else if now.Sub(f.noBufferSince) < groupTimeout {
+	if f.kind == eagerFrame {
+		l.tagged.unsent -= len(f.data) + match.MessageCost
+	}
+	return true
+}
+
+// switchToRendezvous announces an eager message that has found no staging buffer for
+// groupTimeout. Its copy keeps its credits until the receiver has asked for it.
+func (l *link) switchToRendezvous(f *taggedFrame) bool {
+	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.room(1) || !l.e.lacksBuffer(&f.noBufferSince) {
 		return false
 	}
 	s := l.tagged.Announce(f.data, nil)
 	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typeName: f.typeName, send: s}, nil)
 	l.tagged.copies++
-	l.tagged.Credits.Refund(len(f.data))
 	(*hooks)(l.e).AddWaiters(l.peer, 1)
 	return true
 }
@@ -202,7 +214,7 @@ func (l *link) writeFragment(s *progress.PendingSend) bool {
 	if !l.out.room(1) {
 		return false
 	}
-	b := l.e.freeBuffer(true)
+	b := l.e.freeBuffer(forRequested)
 	if b == noBuffer {
 		return false
 	}
@@ -220,17 +232,6 @@ func (l *link) writeFragment(s *progress.PendingSend) bool {
 func (e *Endpoint) startFlusher() {
 	e.polls.unflushed = true
 	e.engine.StartFlusher()
-}
-
-// awaitTaggedFlush waits until all frames are written, or a peer has not taken them for
-// closeTimeout.
-func (e *Endpoint) awaitTaggedFlush() {
-	if !e.polls.unflushed || e.engine.Failed() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	_ = e.engine.AwaitFlush(ctx) // a peer that does not take its messages gets no more time
 }
 
 // receiveTagged takes a frame of the tagged-message protocol. It returns false after a
@@ -330,7 +331,7 @@ func (l *link) taggedContents(c *cell, k frameKind) ([]byte, bool) {
 // nothing is written to it any more.
 func (l *link) dropTagged() {
 	t := &l.tagged
-	t.controls, t.frames, t.cleared = nil, nil, nil
+	t.controls, t.frames, t.cleared, t.unsent = nil, nil, nil, 0
 	l.e.engine.PeerGone(l.peer, l.err)
 	t.Drop()
 	if t.copies > 0 {

@@ -137,7 +137,12 @@ func (e *Endpoint) sleepUntilCheck(o *progress.Op, b *backoff) {
 	if o.Over() {
 		return
 	}
-	e.sleep(o, b.nextCheck.Sub(now))
+	next := b.nextCheck
+	if again := e.polls.lookAgain; !again.IsZero() && again.Before(next) {
+		next = again
+	}
+	e.polls.lookAgain = time.Time{}
+	e.sleep(o, next.Sub(now))
 	if e.polls.progressed && b.progressed() {
 		e.wait.noteSharedCore(e)
 	}
