@@ -1,0 +1,78 @@
+package transporttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
+)
+
+// heldClaims: how an endpoint counts what it holds.
+var heldClaims = []claim{
+	{"WhatSendersAndReceiversHoldOfTaggedMessagesIsBounded", testTaggedHeld},
+	{"HeldMayBeCalledAtAnyTime", testHeldAtAnyTime},
+}
+
+// testTaggedHeld has rank 0 send to a rank that receives nothing, until a Send waits.
+func testTaggedHeld(t *testing.T, start Start) {
+	for _, size := range []int{0, 30, 1000, 60 << 10} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			j := open(t, start, 2)
+			sent := 0
+			for {
+				ctx, cancel := context.WithTimeout(j.ctx, 20*time.Millisecond)
+				err := sendTagged(ctx, j.ends[0], 1, match, tagged(sent, size))
+				cancel()
+				if errors.Is(err, context.DeadlineExceeded) && j.ctx.Err() == nil {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent++
+				if n := j.ends[0].Held().Unsent; n > transport.UnsentMax {
+					t.Fatalf("after %d messages, the sender holds %d bytes", sent, n)
+				}
+			}
+			for n, most := sent, 0; ; n-- {
+				if most = max(most, j.ends[1].Held().Tagged); most > transport.TaggedMax {
+					t.Fatalf("the receiver holds %d bytes", most)
+				}
+				if n == 0 {
+					break
+				}
+				if err := recvTagged(j.ctx, j.ends[1], 0, match, tagged(sent-n, size)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j.until(func() bool { return j.ends[0].Held().Unsent == 0 })
+			if n := j.ends[1].Held().Tagged; n > transport.MessageCost { // that of the Send that was canceled
+				t.Errorf("everything is received, and the receiver holds %d bytes", n)
+			}
+		})
+	}
+}
+
+// testHeldAtAnyTime asks during an Exchange, and after Close.
+func testHeldAtAnyTime(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	received := cluster.Begin(j.ctx, func(ctx context.Context) error { return recv(ctx, j.ends[0], sig, 1, nil) })
+	for _, e := range j.ends {
+		if h := e.Held(); h != (transport.Held{}) {
+			t.Errorf("rank %d, which has got nothing, holds %+v", e.Rank(), h)
+		}
+	}
+	if err := send(j.ctx, j.ends[1], sig, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	j.noErrors([]error{<-received, j.ends[1].Close()})
+	for _, e := range j.ends {
+		if h := e.Held(); h != (transport.Held{}) {
+			t.Errorf("rank %d holds %+v in the end", e.Rank(), h)
+		}
+	}
+}
