@@ -20,8 +20,8 @@
 //     cross-memory attach (CMA, process_vm_readv): one copy. It takes a peer that has
 //     joined and that can be read, and fewer than 12 open rendezvous with it; otherwise
 //     the message is staged. If no staging buffer frees up, the rest of a staged message
-//     switches to rendezvous. A receiver that cannot read its sender makes a pull
-//     request, and the sender stages the message.
+//     switches to rendezvous. A receiver that cannot read its sender replies so, and the
+//     sender stages the message.
 //
 // So 100 bytes take one staging buffer and one frame: two copies. 10 KiB take five
 // chunks, of which the receiver reads one while the sender writes another. 10 MiB take
@@ -47,8 +47,9 @@
 // A message that arrives before its receive stays in the ring, and holds back its
 // sender once the ring is full. If an operation waits for what may come behind it (a
 // tagged message, a message of another context, the rest of a message), it is moved to
-// the unexpected queue, in memory of the receiver's process. That queue has no bound of
-// its own.
+// the unexpected queue, in memory of the receiver's process. A rendezvous message stays
+// with its sender, and only its announcement moves. When 4 MiB are unexpected, the
+// receiver lets the sender go on only in the contexts in which it waits.
 //
 // # Failures
 //

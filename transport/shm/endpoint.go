@@ -52,8 +52,10 @@ type Endpoint struct {
 	wakes  pendingWakeups
 	out    sendQueue
 	wait   waitPolicy
-	bulk   []byte // where bytes are read to that are combined then
 	cma    cmaUse
+
+	bulk     []byte   // where bytes are read to that are combined then
+	contexts []uint32 // that a link admits
 }
 
 // A cmaUse is what an endpoint has to do with cross-memory attach.
@@ -133,7 +135,17 @@ func New(cfg Config) (*Endpoint, error) {
 func (e *Endpoint) Rank() int { return e.cfg.Rank }
 
 // Held implements [transport.Endpoint].
-func (e *Endpoint) Held() transport.Held { return transport.Held{} }
+func (e *Endpoint) Held() (h transport.Held) {
+	e.engine.Lock()
+	defer e.unlock()
+	h.Tagged = e.engine.Tagged().Held()
+	for i := range e.links {
+		l := &e.links[i]
+		h.Unexpected += l.in.queue.Held()
+		h.Unsent += l.tagged.unsent
+	}
+	return h
+}
 
 // Size returns the number of ranks of the job.
 func (e *Endpoint) Size() int { return e.cfg.Size }
@@ -189,7 +201,7 @@ func (e *Endpoint) Release(context uint32) {
 	e.engine.Lock()
 	defer e.unlock()
 	for i := range e.links {
-		e.links[i].in.queue.Release(context)
+		e.links[i].release(context)
 	}
 	e.engine.ReleaseTagged(context)
 }

@@ -54,7 +54,7 @@ func (e *Endpoint) fastPath(step *transport.Step) bool {
 		if !k.beginsMessage() || h.context != call.Context || h.sequence != call.Sequence || h.hash != call.Hash || int(h.size) != len(r.Into) {
 			return false
 		}
-		p, whole := l.wholeMessage(c, k)
+		p, whole := l.wholeMessage(c, k, uint32(len(r.Into)))
 		if !whole {
 			return false
 		}
@@ -127,17 +127,18 @@ func (e *Endpoint) sendFast(s *transport.Send, call *match.Call) bool {
 	return true
 }
 
-// wholeMessage returns the bytes of a message that has begun, if all of them are in
-// its cell or staging buffer.
-func (l *link) wholeMessage(c *cell, k frameKind) (p []byte, whole bool) {
-	size := c.step().size
+// wholeMessage returns the bytes of a message that has begun, if all of them, which are
+// size, are in its cell or staging buffer.
+func (l *link) wholeMessage(c *cell, k frameKind, size uint32) (p []byte, whole bool) {
 	switch k {
 	case inlineFrame:
 		if size <= inlineMax {
 			return c.body[:size:size], true
 		}
 	case multicastFrame:
-		return c.multicastData(), true
+		if size <= multicastMax {
+			return c.multicast().data[:size:size], true
+		}
 	case stagedFrame:
 		if p := c.staged(); p.total == uint64(size) {
 			return l.staged(p.buffer, size)

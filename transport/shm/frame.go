@@ -30,6 +30,7 @@ const (
 	ctsFrame         // clear to send: the receiver asks for the contents
 	fragmentFrame    // contents of a rendezvous message, in a staging buffer
 	creditFrame      // returns credits
+	pullFrame        // asks for a rendezvous message of a step that has no place
 )
 
 // stagedKind returns the kind of a frame of a tagged message whose contents are in a
@@ -97,7 +98,7 @@ type remotePayload struct {
 	offset  uint64 // from where on it is in the sender's memory
 	address uint64 // of the whole message there
 	first   uint32 // the number of the frame that the message began with
-	_       uint32
+	place   uint32 // of the receiver's reply, or noPlace
 }
 
 // A multicastPayload is the body of a multicastFrame. Ranks that are not among the
@@ -169,10 +170,10 @@ func (c *cell) setStaged(size, total, offset, buffer int, first uint32) {
 	*c.staged() = stagedPayload{total: uint64(total), offset: uint64(offset), buffer: uint32(buffer), first: first}
 }
 
-func (c *cell) setRemote(message []byte, offset int, first uint32) {
+func (c *cell) setRemote(message []byte, offset int, first, place uint32) {
 	c.step().size = 0
 	*c.remote() = remotePayload{
-		total: uint64(len(message)), offset: uint64(offset), first: first,
+		total: uint64(len(message)), offset: uint64(offset), first: first, place: place,
 		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(message)))),
 	}
 }
@@ -194,9 +195,3 @@ func (c *cell) setFragment(size, offset int, number uint32, buffer int) {
 // totalMax exceeds the memory of any machine, in bytes. A message beyond it is a
 // protocol error.
 const totalMax = min(math.MaxInt, 1<<47)
-
-// multicastData returns the contents of a multicast frame.
-func (c *cell) multicastData() []byte {
-	n := min(c.step().size, multicastMax)
-	return c.multicast().data[:n:n]
-}

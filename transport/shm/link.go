@@ -27,25 +27,26 @@ type sendRing struct {
 	*ring
 	mask       uint32 // cells, less one
 	written    uint32 // frames
+	roomSeen   uint32 // frames known to be taken when the peer last admitted every context
 	takenSeen  uint32 // frames known to be taken
 	multicasts uint64 // multicast frames known to be taken
-
-	pullsSeen  uint32   // pull requests that were looked at
-	pulls      []uint32 // of these, the frames whose message the sender has not looked for yet
-	rendezvous int      // messages announced and not taken: no more than the peer can request
+	places     uint32 // a bit for each place of a rendezvous message
 }
 
 // A recvRing is the half of a link that reads.
 type recvRing struct {
 	*ring
-	mask  uint32
-	taken uint32 // frames
-	pulls uint32 // pull requests made
+	mask    uint32
+	taken   uint32 // frames
+	replies uint32 // the word that this rank has written
+	places  uint32 // a bit for each place with a message that was deferred, or is pulled
 
 	multicastCells unsafe.Pointer // of the peer; nil where there are none
 	multicasts     uint64         // multicast frames of the peer that were taken, or are for other ranks
 
 	queue          match.Queue
+	held           int       // contexts in which too much is unexpected
+	rotation       int       // of the contexts that are admitted then
 	partials       []partial // messages of which more is to come
 	headUnexpected bool      // the frame at the head waits until it is expected
 }
@@ -57,13 +58,33 @@ func (l *link) init(e *Endpoint, peer int) {
 	l.in = recvRing{ring: seg.ring(peer, rank), mask: mask, multicastCells: seg.multicastCells(peer)}
 }
 
-// room reports whether n frames can be written, one or more.
+// room reports whether n frames of steps can be written, one or more, of whatever
+// context. While the peer does not admit every context, that is mostly false.
 func (s *sendRing) room(n uint32) bool {
-	if s.written-s.takenSeen+n-1 <= s.mask {
+	return s.written-s.roomSeen+n-1 <= s.mask || s.lookForRoom(n)
+}
+
+func (s *sendRing) lookForRoom(n uint32) bool {
+	if s.ring.admits.Load() != 0 {
+		return false
+	}
+	s.takenSeen = s.ring.taken.Load()
+	s.roomSeen = s.takenSeen
+	return s.written-s.roomSeen+n-1 <= s.mask
+}
+
+// roomIn reports whether a frame of a context can be written.
+func (s *sendRing) roomIn(context uint32) bool {
+	return s.room(1) || s.hasCell() && s.admitsContext(context)
+}
+
+// hasCell reports whether there is a cell for a frame that the peer always takes.
+func (s *sendRing) hasCell() bool {
+	if s.written-s.takenSeen <= s.mask {
 		return true
 	}
 	s.takenSeen = s.ring.taken.Load()
-	return s.written-s.takenSeen+n-1 <= s.mask
+	return s.written-s.takenSeen <= s.mask
 }
 
 // hasTaken reports whether the peer has taken a frame. Frames takenSeen+1 to written may
@@ -139,26 +160,6 @@ func (l *link) takeInline() {
 		l.noteWakeup(took)
 	}
 	l.e.polls.progressed = true
-}
-
-// matchHeader returns the match header of the frame in a cell.
-func (c *cell) matchHeader(k frameKind) match.Header {
-	h := c.step()
-	return match.Header{
-		Call: match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence}, Hash: h.hash},
-		Size: c.messageLen(k),
-	}
-}
-
-// messageLen returns the length of the whole message that a frame begins.
-func (c *cell) messageLen(k frameKind) int {
-	switch k {
-	case inlineFrame, multicastFrame:
-		return int(c.step().size)
-	case stagedFrame:
-		return int(c.staged().total)
-	}
-	return int(c.remote().total)
 }
 
 // signature returns a call of the peer with its text.

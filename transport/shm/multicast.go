@@ -60,6 +60,9 @@ func (e *Endpoint) hasMulticastRoom() bool {
 			continue
 		}
 		if l.out.multicasts < oldest {
+			if l.out.ring.admits.Load() != 0 {
+				return false
+			}
 			if l.out.multicasts = l.out.ring.multicasts.Load(); l.out.multicasts < oldest {
 				return false
 			}

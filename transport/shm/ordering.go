@@ -36,7 +36,13 @@ import (
 //     enough for that. So the peer executes a full fence between the two
 //     (Endpoint.wakePeers), or its store is an atomic one (takeInline).
 //
-//  4. Records. The stall record of a rank is a sequence lock: its version is odd
+//  4. Flow control. The receiver writes its reply to a rendezvous message before it
+//     stores its count of taken frames (1); the sender reads it after it has seen that
+//     count. A reply that changes later, and the contexts that the receiver admits, are
+//     followed by a wake-up (3). Their words are read one by one: a sender that sees
+//     some old and some new ones sends a message too many, or waits until it is woken.
+//
+//  5. Records. The stall record of a rank is a sequence lock: its version is odd
 //     while it is written. The termination record is written before the status says
 //     that the rank has terminated, and never again. A call text is invalidated
 //     before it is written, and its hash published afterwards; a reader loads the hash
@@ -60,15 +66,38 @@ func (c *cell) holds(number uint32) (frameKind, bool) {
 // other way round.
 type ring struct {
 	taken      atomic.Uint32 // frames that were taken out of their cells
-	pulls      atomic.Uint32 // pull requests made: see requestPull
-	pull       [pullRequestsMax]atomic.Uint32
+	replies    atomic.Uint32 // what becomes of the rendezvous messages, by place: see reply
 	multicasts atomic.Uint64 // multicast frames of the sender that were taken
+	admits     atomic.Uint32 // 0: frames of every context; otherwise 1 + the number of those in contexts
+	contexts   [admittedMax]atomic.Uint32
 }
 
 var _ [lineLen]byte = [unsafe.Sizeof(ring{})]byte{}
 
-// pullRequestsMax is how many pull requests of a receiver may be open.
-const pullRequestsMax = 12
+const (
+	// rendezvousMax is how many rendezvous messages of a sender may be open with a place
+	// for the receiver's reply.
+	rendezvousMax = 12
+	// admittedMax is how many contexts a receiver can name.
+	admittedMax = 11
+)
+
+// A reply is what a receiver says about a rendezvous message before it takes the frame
+// that announces it: two bits of the word replies, at the place that the sender has
+// chosen.
+type reply uint32
+
+const (
+	complete reply = iota // it has read the message
+	deferred              // it expects the message later, and will change its reply
+	pulls                 // it cannot read the sender's memory: the message is to be staged
+	replyMask
+)
+
+// at returns the reply at a place of the word replies.
+func (r reply) at(place uint32) uint32 { return uint32(r) << (2 * place) }
+
+func replyAt(replies, place uint32) reply { return reply(replies>>(2*place)) & replyMask }
 
 // cell returns one of a ring's cells.
 func (r *ring) cell(i uint32) *cell {
@@ -85,12 +114,30 @@ func (r *ring) releaseFenced(taken uint32) { r.taken.Store(taken) }
 // taken or passed over.
 func (r *ring) releaseMulticast(taken uint64) { r.multicasts.Store(taken) }
 
-// requestPull asks the sender to bring the rest of a rendezvous message in staging
-// buffers, because the receiver cannot read the sender's memory. Frame is the number
-// of the frame that announced it, and request that of the request.
-func (r *ring) requestPull(request, frame uint32) {
-	r.pull[request%pullRequestsMax].Store(frame)
-	r.pulls.Store(request + 1)
+// restrict says of which contexts the receiver takes messages of steps. A sender that
+// reads the words meanwhile may send a message too many, or see the rest when it is woken.
+func (r *ring) restrict(contexts []uint32) {
+	for i, c := range contexts {
+		r.contexts[i].Store(c)
+	}
+	r.admits.Store(1 + uint32(len(contexts)))
+}
+
+// lift says that the receiver takes messages of every context.
+func (r *ring) lift() { r.admits.Store(0) }
+
+// admitsContext reports whether the receiver takes messages of a context.
+func (r *ring) admitsContext(context uint32) bool {
+	n := r.admits.Load()
+	if n == 0 {
+		return true
+	}
+	for i := range min(n-1, admittedMax) {
+		if r.contexts[i].Load() == context {
+			return true
+		}
+	}
+	return false
 }
 
 // A multicastWriter writes the multicast cells of a rank.

@@ -235,7 +235,7 @@ func TestARankThatIsNoReaderSeesTheReadersOfTheNumber(t *testing.T) {
 			if !l.await(func() bool { c = in.nextMulticast(); return c != nil }) {
 				return
 			}
-			if err := hasPattern(c.multicastData(), n); err != nil || c.step().sequence != n {
+			if err := hasPattern(c.multicast().data[:c.step().size], n); err != nil || c.step().sequence != n {
 				l.errorf("frame %d is of call %d: %v", n, c.step().sequence, err)
 			}
 			in.takeMulticast()

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/chorale-go/chorale/internal/pagetest"
+	"github.com/chorale-go/chorale/transport"
 )
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
@@ -18,7 +19,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"depth": int64(l.depth), "buffers": int64(l.buffers), "stagingLen": int64(l.stagingLen),
 		"stagingLenMin": stagingLenMin, "stagingTotalMax": stagingTotalMax, "stagingReserved": stagingReserved,
 		"terminationMax": terminationMax, "callTextsMax": callTextsMax, "callTextMax": callTextMax, "stallsMax": stallsMax,
-		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "pullRequestsMax": pullRequestsMax,
+		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
 		"multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
 		"rendezvousMin": rendezvousMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),

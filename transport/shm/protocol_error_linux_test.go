@@ -54,9 +54,9 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 		"a tagged message of a negative length":       {take, frame(size(0), rtsFrame, rtsPayload{total: 1 << 63})},
 		"an eager message longer than its buffer":     {take, frame(size(1<<20), eagerStagedFrame, fragmentPayload{})},
 		"credits of a negative number":                {take, frame(size(0), creditFrame, fragmentPayload{offset: 1 << 63})},
-		"a frame of no kind":                          {exchange, frame(size(0), creditFrame+1, nil)},
-		"pull requests without end": {reply, func(l *link) { // it has taken the frame to come
-			l.in.ring.pulls.Store(1 << 31)
+		"a frame of no kind":                          {exchange, frame(size(0), pullFrame+1, nil)},
+		"a reply of no kind": {reply, func(l *link) { // it has taken the frame to come
+			l.in.ring.replies.Store(replyMask.at(0))
 			l.in.ring.taken.Store(1)
 		}},
 	} {

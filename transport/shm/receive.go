@@ -9,19 +9,11 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
-// A partial is a message of a step that has arrived in part.
-type partial struct {
-	first      uint32         // the number of the frame that it began with
-	recv       *match.Recv    // where it goes: to a receive,
-	unexpected *match.Message // or to an unexpected message
-	requested  bool           // this rank has made a pull request for it
-}
-
 // poll takes what the peer has sent, up to a message that is not expected yet.
 func (l *link) poll() {
 	for l.in.queue.First() != nil && l.deliverUnexpected() {
 	}
-	for !l.in.headUnexpected && !l.e.engine.Failed() {
+	for n := 0; n < pollFrames && !l.in.headUnexpected && !l.e.engine.Failed(); n++ {
 		c, k := l.next()
 		if c == nil {
 			return
@@ -43,75 +35,116 @@ func (l *link) poll() {
 	}
 }
 
+// pollFrames is how many frames of one peer are taken at a time: more than a ring and
+// the multicast cells hold, so that what a peer has left behind is all taken, and few
+// enough that a peer that writes without end does not keep this rank from looking
+// elsewhere.
+const pollFrames = 64
+
+// A firstFrame is a frame that begins a message. It is read once: what a peer writes there
+// although it may not, must not be checked as one thing and used as another.
+type firstFrame struct {
+	cell *cell
+	kind frameKind
+	stepHeader
+	staged stagedPayload // of a stagedFrame
+	remote remotePayload // of a rendezvousFrame
+}
+
+func (c *cell) first(k frameKind) firstFrame {
+	f := firstFrame{cell: c, kind: k, stepHeader: *c.step()}
+	switch k {
+	case stagedFrame:
+		f.staged = *c.staged()
+	case rendezvousFrame:
+		f.remote = *c.remote()
+	}
+	return f
+}
+
+// match returns the match header of the message.
+func (f *firstFrame) match() match.Header {
+	h := match.Header{Call: match.Call{Signature: transport.Signature{Context: f.context, Sequence: f.sequence}, Hash: f.hash}}
+	switch f.kind {
+	case inlineFrame, multicastFrame:
+		h.Size = int(f.size)
+	case stagedFrame:
+		h.Size = int(f.staged.total)
+	default:
+		h.Size = int(f.remote.total)
+	}
+	return h
+}
+
+// valid reports whether the peer can have sent the frame.
+func (l *link) valid(f *firstFrame) bool {
+	switch f.kind {
+	case inlineFrame:
+		return f.size <= inlineMax
+	case multicastFrame:
+		return f.size <= multicastMax && f.cell != l.in.cell(l.in.taken&l.in.mask)
+	case stagedFrame:
+		return f.staged.total <= totalMax
+	}
+	return f.remote.valid(0, l.in.places)
+}
+
 // receive begins with a message if its receive is posted. Otherwise the message stays
 // where it is, which holds the peer back. But it must not hold back tagged messages,
 // nor messages of other contexts: if an operation waits for those, the message is
 // moved to the unexpected queue.
 func (l *link) receive(c *cell, k frameKind) bool {
-	if !l.validFrame(c, k) {
+	f := c.first(k)
+	if !l.valid(&f) {
 		l.protocolError()
 		return false
 	}
-	h := c.matchHeader(k)
+	h := f.match()
 	verdict, r, s := l.in.queue.Match(&h, &l.e.engine)
-	switch verdict {
-	case match.Mismatch:
-		l.e.engine.FailMismatch(s, l.peer, l.signature(&h.Call))
-		return false
-	case match.WrongSize:
-		l.e.engine.FailSize(r, h.Size)
-		return false
-	}
 	t := partial{first: l.in.taken + 1}
 	switch {
-	case verdict == match.Unexpected && !l.mustDequeue(h.Context):
-		l.in.headUnexpected = true
+	case verdict == match.Mismatch:
+		l.e.engine.FailMismatch(s, l.peer, l.signature(&h.Call))
 		return false
-	case k == rendezvousFrame && l.in.pullsFull():
+	case verdict == match.WrongSize:
+		l.e.engine.FailSize(r, h.Size)
 		return false
 	case verdict == match.Deliver:
 		t.recv = r
 		l.in.queue.Unpost(r)
+	case l.mustDequeue(h.Context):
+		t.unexpected = &match.Message{Header: h, Rendezvous: k == rendezvousFrame}
+		if l.in.queue.Enqueue(t.unexpected) {
+			l.in.held++
+		}
 	default:
-		t.unexpected = &match.Message{Header: h, Data: make([]byte, h.Size)}
-		l.in.queue.Enqueue(t.unexpected)
+		l.in.headUnexpected = true
+		return false
 	}
-	return l.begin(t, c, k)
+	ok := l.begin(t, &f)
+	l.admit()
+	return ok
 }
 
 // mustDequeue reports whether an operation waits for what may come behind a message of
 // a context.
 func (l *link) mustDequeue(context uint32) bool {
-	return l.expectsTagged() || len(l.in.partials) > 0 || l.in.queue.PostedElsewhere(context)
-}
-
-// validFrame reports whether a frame that begins a message can be one.
-func (l *link) validFrame(c *cell, k frameKind) bool {
-	switch k {
-	case inlineFrame:
-		return c.step().size <= inlineMax
-	case multicastFrame:
-		return c.step().size <= multicastMax && c != l.in.cell(l.in.taken&l.in.mask)
-	case stagedFrame:
-		return c.staged().total <= totalMax
-	}
-	return c.remote().total <= totalMax
+	return l.expectsTagged() || l.in.arriving() || l.in.queue.PostedElsewhere(context)
 }
 
 // begin takes a message, or its first chunk, to where it goes.
-func (l *link) begin(t partial, c *cell, k frameKind) bool {
-	switch k {
+func (l *link) begin(t partial, f *firstFrame) bool {
+	switch f.kind {
 	case inlineFrame:
-		n := c.step().size
-		t.put(c.body[:n:n])
+		t.put(f.cell.body[:f.size:f.size])
 		l.take()
 	case multicastFrame:
-		t.put(c.multicastData())
+		t.put(f.cell.multicast().data[:f.size:f.size])
 		l.takeMulticast()
 	case rendezvousFrame:
-		return l.pull(t, c)
+		return l.receiveAnnounced(t, f.remote)
 	default:
-		if !l.unstage(t, c) {
+		if !l.unstage(t, f.size, &f.staged) {
 			return false
 		}
 		if !t.complete() {
@@ -121,93 +154,6 @@ func (l *link) begin(t partial, c *cell, k frameKind) bool {
 	}
 	l.finish(&t)
 	return true
-}
-
-// unstage takes the next bytes of a message out of a staging buffer.
-func (l *link) unstage(t partial, c *cell) bool {
-	p, size := c.staged(), c.step().size
-	b, ok := l.staged(p.buffer, size)
-	if !ok || !t.continuesAt(p.offset, int(size)) {
-		l.protocolError()
-		return false
-	}
-	t.put(b)
-	l.take()
-	return true
-}
-
-// continuesAt reports whether n bytes at an offset are the next ones of the message.
-func (t *partial) continuesAt(offset uint64, n int) bool {
-	_, got, size := t.state()
-	return offset == uint64(got) && n <= size-got
-}
-
-// state returns where plain bytes go, how many have arrived, and how many there are.
-func (t *partial) state() (into []byte, got, size int) {
-	if t.recv != nil {
-		return t.recv.Into, t.recv.Got, len(t.recv.Into)
-	}
-	return t.unexpected.Data, t.unexpected.Got, t.unexpected.Size
-}
-
-// put takes the next bytes to where they go.
-func (t *partial) put(p []byte) {
-	if t.recv != nil {
-		t.recv.Put(p)
-		return
-	}
-	t.unexpected.Got += copy(t.unexpected.Data[t.unexpected.Got:], p)
-}
-
-// complete reports whether the whole message has arrived.
-func (t *partial) complete() bool {
-	_, got, size := t.state()
-	return got == size
-}
-
-// finish completes the receive of a message that has arrived.
-func (l *link) finish(t *partial) {
-	if t.recv != nil {
-		l.in.queue.Complete(t.recv)
-	}
-}
-
-// find returns the message that a frame continues.
-func (r *recvRing) find(first uint32) int {
-	return slices.IndexFunc(r.partials, func(t partial) bool { return t.first == first })
-}
-
-// receiveChunk continues a message out of a staging buffer.
-func (l *link) receiveChunk(c *cell) bool {
-	i := l.in.find(c.staged().first)
-	if i < 0 {
-		l.protocolError()
-		return false
-	}
-	t := l.in.partials[i]
-	if !l.unstage(t, c) {
-		return false
-	}
-	if t.complete() {
-		l.in.partials = slices.Delete(l.in.partials, i, i+1)
-		l.finish(&t)
-	}
-	return true
-}
-
-// receiveRemainder continues a message out of the peer's memory.
-func (l *link) receiveRemainder(c *cell) bool {
-	i := l.in.find(c.remote().first)
-	if i < 0 {
-		l.protocolError()
-		return false
-	}
-	if l.in.pullsFull() {
-		return false
-	}
-	t := l.in.partials[i]
-	l.in.partials = slices.Delete(l.in.partials, i, i+1)
-	return l.pull(t, c)
 }
 
 // deliverUnexpected gives one unexpected message to its receive. It returns false if
@@ -223,9 +169,111 @@ func (l *link) deliverUnexpected() bool {
 		l.in.headUnexpected = false // the frame at the head may be next
 		l.e.polls.progressed = true
 		l.in.queue.Deliver(m, r)
+		l.resume()
 		return true
+	case match.Continue:
+		l.e.polls.progressed = true
+		return l.continueUnexpected(m, r)
 	}
 	return false
+}
+
+// continueUnexpected gives what has arrived of an unexpected message to its receive,
+// which takes the rest.
+func (l *link) continueUnexpected(m *match.Message, r *match.Recv) bool {
+	i := slices.IndexFunc(l.in.partials, func(t partial) bool { return t.unexpected == m })
+	l.in.queue.Continue(m, r)
+	l.in.queue.Unpost(r)
+	t := &l.in.partials[i]
+	t.recv, t.unexpected = r, nil
+	l.resume()
+	if !t.waits {
+		return true
+	}
+	announced := *t
+	l.in.partials = slices.Delete(l.in.partials, i, i+1)
+	return l.readAnnounced(announced)
+}
+
+// admit tells the peer of which contexts this rank takes messages of steps, if too much
+// of what it has sent is unexpected: of those for which a receive waits, and has nothing
+// in the unexpected queue.
+func (l *link) admit() {
+	if l.in.held == 0 {
+		return
+	}
+	all := l.e.contexts[:0]
+	for _, r := range l.in.queue.Receives() {
+		if c := r.Step.Context; l.in.queue.FirstIn(c) == nil {
+			all = append(all, c)
+		}
+	}
+	for i := range l.in.partials {
+		if t := &l.in.partials[i]; t.recv != nil {
+			all = append(all, t.recv.Step.Context)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	l.e.contexts = all
+	if n := len(all); n > admittedMax { // the others get their turn at the next check for stalls
+		all = append(all, all...)[l.in.rotation%n:][:admittedMax]
+	}
+	l.in.restrict(all)
+	l.noteWakeup(took)
+}
+
+// resume lets the peer go on when messages have left the unexpected queue.
+func (l *link) resume() {
+	if l.in.held == 0 {
+		return
+	}
+	for _, ok := l.in.queue.Resume(); ok; _, ok = l.in.queue.Resume() {
+		l.in.held--
+	}
+	if l.in.held == 0 {
+		l.in.lift()
+		l.noteWakeup(took)
+	}
+	l.admit()
+}
+
+// compareUnexpected fails the endpoint if a message in the unexpected queue of a
+// receiver of a step contradicts the step.
+func (e *Endpoint) compareUnexpected(step *transport.Step) {
+	for i := range step.Sends {
+		for _, to := range step.Sends[i].To {
+			l := &e.links[to]
+			if l.in.queue.First() == nil {
+				continue
+			}
+			if m, s := l.in.queue.Excluded(&e.engine); m != nil {
+				e.engine.FailMismatch(s, to, l.signature(&m.Call))
+				return
+			}
+		}
+	}
+}
+
+// release drops what there is of messages of a context.
+func (l *link) release(context uint32) {
+	l.in.queue.Release(context)
+	for i := 0; i < len(l.in.partials); {
+		t := &l.in.partials[i]
+		if t.recv != nil || !t.unexpected.Released || !t.waits {
+			i++ // of a message that arrives, the rest is taken and dropped
+			continue
+		}
+		dropped := *t
+		l.in.partials = slices.Delete(l.in.partials, i, i+1)
+		if dropped.remote.place != noPlace {
+			l.reply(&dropped, complete)
+			continue
+		}
+		l.reply(&dropped, pulls)
+		l.in.partials = slices.Insert(l.in.partials, i, dropped)
+	}
+	l.resume()
 }
 
 // unreceived returns the call of a message that was not received.
@@ -234,7 +282,8 @@ func (l *link) unreceived() (theirs transport.Signature, ok bool) {
 		return l.signature(&m.Call), true
 	}
 	if c, k := l.next(); c != nil && k.beginsMessage() {
-		h := c.matchHeader(k)
+		f := c.first(k)
+		h := f.match()
 		return l.signature(&h.Call), true
 	}
 	return theirs, false
@@ -252,7 +301,7 @@ func (l *link) blocks(o *progress.Op) bool {
 		return true
 	}
 	for i := range l.e.out.rendezvous {
-		if r := &l.e.out.rendezvous[i]; r.link == l && r.op == o && (r.pulled || !l.out.hasTaken(r.frame)) {
+		if r := &l.e.out.rendezvous[i]; r.link == l && r.op == o && r.reply() != complete {
 			return true
 		}
 	}

@@ -1,30 +1,153 @@
 package shm
 
 import (
+	"math/bits"
+
 	"github.com/chorale-go/chorale/transport"
 )
 
-// pullsFull reports whether pullRequestsMax pull requests are open.
-func (r *recvRing) pullsFull() bool {
-	n := 0
-	for i := range r.partials {
-		if r.partials[i].requested {
-			n++
-		}
-	}
-	return n == pullRequestsMax
+// A pendingRendezvous is a message, or the rest of one, that the receiver reads in the
+// caller's memory, or asks for.
+type pendingRendezvous struct {
+	outgoing
+	frame  uint32 // the number of the frame that announces it
+	place  uint32 // of the receiver's reply, or noPlace: then the receiver sends a pullFrame
+	taken  bool   // the receiver has taken the frame
+	pulled bool   // the message is to be staged
 }
 
-// pull reads a message that the peer has announced from the peer's memory, if that is
-// possible. Otherwise it makes a pull request.
-func (l *link) pull(t partial, c *cell) bool {
-	p := c.remote()
-	_, before, _ := t.state()
-	if l.canReadPeer() {
-		l.readRemote(&t, uintptr(p.address))
-		_, got, size := t.state()
+// noPlace is the place of a rendezvous message for whose reply there is none.
+const noPlace = 1<<32 - 1
+
+func (s *sendRing) hasPlace() bool { return s.places != 1<<rendezvousMax-1 }
+
+// takePlace returns a place for the receiver's reply, or noPlace.
+func (s *sendRing) takePlace() uint32 {
+	if !s.hasPlace() {
+		return noPlace
+	}
+	place := uint32(bits.TrailingZeros32(^s.places))
+	s.places |= 1 << place
+	return place
+}
+
+// byRendezvous reports whether a message that has not begun goes by rendezvous to all
+// of its receivers. They can read this process's memory if this one can read theirs.
+func byRendezvous(group []outgoing) bool {
+	least := rendezvousMin
+	if len(group) > 1 {
+		least = rendezvousManyMin
+	}
+	if group[0].begun || len(group[0].data) < least {
+		return false
+	}
+	for i := range group {
+		if l := group[i].link; !l.out.hasPlace() || l.state.lifecycle() != joined || !l.canReadPeer() {
+			return false
+		}
+	}
+	return true
+}
+
+// announce writes the frame that says where the rest of a message lies.
+func (e *Endpoint) announce(m *outgoing) {
+	l := m.link
+	c := l.out.next()
+	k := remainderFrame
+	if !m.begun {
+		k = rendezvousFrame
+		m.begin(c, &m.op.Call)
+	}
+	place := l.out.takePlace()
+	c.setRemote(m.data, m.sent, m.first, place)
+	l.publish(c, k)
+	e.out.promoter.note(m.data[m.sent:])
+	e.out.rendezvous = append(e.out.rendezvous, pendingRendezvous{outgoing: *m, frame: l.out.written, place: place})
+	if place == noPlace {
+		(*hooks)(e).AddWaiters(l.peer, 1) // for the pullFrame
+	}
+}
+
+// freePlace notes that a rendezvous is complete.
+func (l *link) freePlace(place uint32) {
+	if place == noPlace {
+		(*hooks)(l.e).AddWaiters(l.peer, -1)
+		return
+	}
+	l.out.places &^= 1 << place
+}
+
+// reply returns what the receiver has said about the message.
+func (r *pendingRendezvous) reply() reply {
+	switch {
+	case r.pulled:
+		return pulls
+	case r.place == noPlace:
+		return deferred
+	case !r.taken:
+		if r.taken = r.link.out.hasTaken(r.frame); !r.taken {
+			return deferred
+		}
+	}
+	return replyAt(r.link.out.ring.replies.Load(), r.place)
+}
+
+// finishRendezvous reports whether a rendezvous is complete: its receiver has read the
+// message, or has asked for it, and all of it is staged.
+func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
+	l := r.link
+	switch r.reply() {
+	case complete:
+		e.polls.progressed = true
+		return true
+	case deferred:
+		return false
+	case pulls:
+		r.pulled = true
+	default:
+		l.protocolError()
+		return false
+	}
+	for r.sent < len(r.data) {
+		b := noBuffer
+		if l.out.hasCell() {
+			b = e.freeBuffer(forRequested)
+		}
+		if b == noBuffer {
+			return false
+		}
+		e.polls.progressed = true
+		r.writeStaged(&r.op.Call, b, e.stage(b, r.data[r.sent:]))
+	}
+	return true
+}
+
+// pull notes that the receiver asks for the message that a frame has announced.
+func (q *sendQueue) pull(l *link, frame uint32) {
+	for i := range q.rendezvous {
+		if r := &q.rendezvous[i]; r.link == l && r.frame == frame && r.place == noPlace {
+			r.pulled = true
+		}
+	}
+}
+
+// valid reports whether a peer can have announced a message of which got bytes have
+// arrived, and this rank has a place for the reply.
+func (p *remotePayload) valid(got int, places uint32) bool {
+	return p.offset == uint64(got) && p.offset < p.total && p.total <= totalMax &&
+		(p.place == noPlace || p.place < rendezvousMax && places>>p.place&1 == 0)
+}
+
+// readAnnounced reads a message that the peer has announced from the peer's memory, if
+// that is possible. Otherwise it asks for the message. It returns false if the peer has
+// gone, or is none.
+func (l *link) readAnnounced(t partial) bool {
+	before, _ := t.state()
+	if t.remote.place != noPlace && l.canReadPeer() {
+		l.readRemote(&t)
+		got, size := t.state()
 		switch {
-		case got == before: // not allowed: make a pull request
+		case got == before: // not allowed: ask for the message
 			l.cma = cmaFails
 		case l.state.lifecycle() != joined: // its memory may have been reused before it was read
 			l.readTermination()
@@ -35,24 +158,45 @@ func (l *link) pull(t partial, c *cell) bool {
 			l.e.engine.Fail(l.err)
 			return false
 		default:
-			l.take()
+			l.reply(&t, complete)
 			l.finish(&t)
 			return true
 		}
 	}
-	t.requested = true
+	l.reply(&t, pulls)
 	l.in.partials = append(l.in.partials, t)
-	l.in.requestPull(l.in.pulls, l.in.taken+1)
-	l.in.pulls++
-	l.take()
 	return true
+}
+
+// reply answers the announcement of a message, and takes its frame, unless that was
+// taken when the message was deferred. A message without a place is asked for by a frame.
+func (l *link) reply(t *partial, r reply) {
+	if place := t.remote.place; place != noPlace {
+		l.in.places &^= 1 << place
+		if r != complete {
+			l.in.places |= 1 << place
+		}
+		if replies := l.in.replies&^replyMask.at(place) | r.at(place); replies != l.in.replies {
+			l.in.replies = replies
+			l.in.ring.replies.Store(replies)
+		}
+	} else if r == pulls {
+		l.control(controlFrame{kind: pullFrame, number: t.announced})
+	}
+	taken := t.waits
+	if t.waits = r == deferred; !taken {
+		l.take()
+		return
+	}
+	l.noteWakeup(took)
+	l.e.polls.progressed = true
 }
 
 // readRemote reads a message from the peer's memory, in pieces that stay in cache
 // where they are combined. It leaves off at an error.
-func (l *link) readRemote(t *partial, address uintptr) {
-	pid := int(l.state.cma.pid.Load())
-	if r := t.recv; r != nil && r.Combine != nil {
+func (l *link) readRemote(t *partial) {
+	pid, address := int(l.state.cma.pid.Load()), uintptr(t.remote.address)
+	if r := t.recv; r.Combine != nil {
 		elem := max(r.Elem, 1)
 		for r.Got < len(r.Into) {
 			n := min(max(bulkLen/elem, 1)*elem, len(r.Into)-r.Got)
@@ -60,18 +204,12 @@ func (l *link) readRemote(t *partial, address uintptr) {
 			if readPeer(pid, b, address+uintptr(r.Got)) != nil {
 				return
 			}
-			t.put(b)
+			r.Put(b)
 		}
 		return
 	}
-	into, got, size := t.state()
-	if readPeer(pid, into[got:], address+uintptr(got)) != nil {
-		return
-	}
-	if t.recv != nil {
-		t.recv.Got = size
-	} else {
-		t.unexpected.Got = size
+	if r := t.recv; readPeer(pid, r.Into[r.Got:], address+uintptr(r.Got)) == nil {
+		r.Got = len(r.Into)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestMoreMessagesGoByRendezvousThanAReceiverCanRequest(t *testing.T) {
 	defer cancel()
 	each(t, ends, func(e *Endpoint) error {
 		step := transport.Step{Signature: sig}
-		into := make([][]byte, pullRequestsMax+1)
+		into := make([][]byte, rendezvousMax+1)
 		for i := range into {
 			data := bytes.Repeat([]byte{byte(i)}, rendezvousMin)
 			if e.Rank() == 0 {

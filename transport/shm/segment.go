@@ -22,7 +22,7 @@ type header struct {
 	job     [16]byte
 }
 
-const version = 2
+const version = 3
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 

@@ -59,14 +59,6 @@ type outgoing struct {
 	noBufferSince time.Time // since when they cannot
 }
 
-// A pendingRendezvous is a message, or the rest of one, that the receiver reads in the
-// caller's memory, or requests.
-type pendingRendezvous struct {
-	outgoing
-	frame  uint32 // the number of the frame that announces it
-	pulled bool   // the receiver has made a pull request
-}
-
 // start posts every receive and sends what there is room for.
 func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 	o.Start(o, match.Call{Signature: step.Signature, Hash: e.calls.hash(step.Signature.Call)}, step.Recvs)
@@ -77,7 +69,10 @@ func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 		l.in.queue.Post(r)
 		l.in.headUnexpected = false
 		e.polls.add(l)
+		l.admit()
 	}
+	// A message that another goroutine polls for may be in the unexpected queue by now.
+	e.polls.progressed = true
 	queued := false
 	for i := range step.Sends {
 		s := &step.Sends[i]
@@ -104,6 +99,7 @@ func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 			}
 		}
 	}
+	e.compareUnexpected(step)
 	if e.polls.terminated {
 		e.checkPeers()
 		e.failUndelivered(step, inlineMax)
@@ -168,7 +164,7 @@ func (e *Endpoint) flush() {
 		for i := range q.rendezvous {
 			r := &q.rendezvous[i]
 			if !r.op.Over() && e.finishRendezvous(r) {
-				r.link.out.rendezvous--
+				r.link.freePlace(r.place)
 				r.op.Complete(1)
 			} else {
 				kept = append(kept, *r)
@@ -208,7 +204,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 				return false
 			}
 			b = e.freeBuffer(forSteps)
-			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() && m.link.out.rendezvous < pullRequestsMax {
+			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() {
 				for i := range group {
 					e.announce(&group[i])
 				}
@@ -239,25 +235,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 func hasRoom(group []outgoing) bool {
 	for i := range group {
 		out := &group[i].link.out
-		if !out.room(1) || group[i].begun && out.written-out.takenSeen >= pipelineDepth && out.written-out.ring.taken.Load() >= pipelineDepth {
-			return false
-		}
-	}
-	return true
-}
-
-// byRendezvous reports whether a message that has not begun goes by rendezvous to all
-// of its receivers. They can read this process's memory if this one can read theirs.
-func byRendezvous(group []outgoing) bool {
-	least := rendezvousMin
-	if len(group) > 1 {
-		least = rendezvousManyMin
-	}
-	if group[0].begun || len(group[0].data) < least {
-		return false
-	}
-	for i := range group {
-		if l := group[i].link; l.out.rendezvous >= pullRequestsMax || l.state.lifecycle() != joined || !l.canReadPeer() {
+		if !out.roomIn(group[i].op.Context) || group[i].begun && out.written-out.takenSeen >= pipelineDepth && out.written-out.ring.taken.Load() >= pipelineDepth {
 			return false
 		}
 	}
@@ -301,70 +279,6 @@ func (m *outgoing) writeStaged(call *match.Call, buffer, n int) {
 	m.sent += n
 	l.publish(c, k)
 	l.e.addReader(buffer, l)
-}
-
-// announce writes the frame that says where the rest of a message lies.
-func (e *Endpoint) announce(m *outgoing) {
-	l := m.link
-	c := l.out.next()
-	k := remainderFrame
-	if !m.begun {
-		k = rendezvousFrame
-		m.begin(c, &m.op.Call)
-	}
-	c.setRemote(m.data, m.sent, m.first)
-	l.publish(c, k)
-	l.out.rendezvous++
-	e.out.promoter.note(m.data[m.sent:])
-	e.out.rendezvous = append(e.out.rendezvous, pendingRendezvous{outgoing: *m, frame: l.out.written})
-}
-
-// finishRendezvous reports whether a rendezvous is complete: its receiver has read the
-// message, or has requested it, and all of it is staged.
-func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
-	l := r.link
-	if !r.pulled {
-		if !l.out.hasTaken(r.frame) {
-			return false
-		}
-		e.polls.progressed = true
-		if !l.isRequested(r.frame) {
-			return true
-		}
-		r.pulled = true
-	}
-	for r.sent < len(r.data) {
-		b := noBuffer
-		if l.out.room(1) {
-			b = e.freeBuffer(forRequested)
-		}
-		if b == noBuffer {
-			return false
-		}
-		e.polls.progressed = true
-		r.writeStaged(&r.op.Call, b, e.stage(b, r.data[r.sent:]))
-	}
-	return true
-}
-
-// isRequested reports whether the receiver, which has taken a frame that announces a
-// message, has made a pull request for it.
-func (l *link) isRequested(frame uint32) bool {
-	n := l.out.ring.pulls.Load()
-	if n-l.out.pullsSeen > pullRequestsMax {
-		l.protocolError()
-		return false
-	}
-	for ; l.out.pullsSeen != n; l.out.pullsSeen++ {
-		l.out.pulls = append(l.out.pulls, l.out.pull[l.out.pullsSeen%pullRequestsMax].Load())
-	}
-	for i, n := range l.out.pulls {
-		if n == frame {
-			l.out.pulls = append(l.out.pulls[:i], l.out.pulls[i+1:]...)
-			return true
-		}
-	}
-	return false
 }
 
 // cancel removes the messages of an operation that has failed.

@@ -20,6 +20,8 @@ func (e *Endpoint) checkStalls() {
 		if i != e.cfg.Rank && !e.engine.Failed() {
 			l := &e.links[i]
 			l.in.headUnexpected = false
+			l.in.rotation += admittedMax
+			l.admit()
 			l.poll() // it may begin with a mismatch
 			l.compareStalls()
 			l.checkAlive()

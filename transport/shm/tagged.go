@@ -56,7 +56,7 @@ func (l *link) enqueueTagged(f taggedFrame, data []byte) {
 	}
 	if f.kind == eagerFrame {
 		f.data = slices.Clone(data)
-		l.tagged.unsent += len(data) + match.MessageCost
+		l.tagged.unsent += len(data) + transport.MessageCost
 	}
 	l.tagged.frames = append(l.tagged.frames, f)
 	l.e.startFlusher()
@@ -65,7 +65,7 @@ func (l *link) enqueueTagged(f taggedFrame, data []byte) {
 // writeTagged writes a frame if there is room. The contents of an eager message come
 // behind its type.
 func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
-	if !l.out.room(1) {
+	if !l.out.hasCell() {
 		return false
 	}
 	c := l.out.next()
@@ -112,7 +112,7 @@ func (l *link) control(f controlFrame) {
 }
 
 func (l *link) writeControl(f controlFrame) bool {
-	if !l.out.room(1) {
+	if !l.out.hasCell() {
 		return false
 	}
 	c := l.out.next()
@@ -175,7 +175,7 @@ func (l *link) flushTagged() bool {
 			t.cleared = slices.Delete(t.cleared, 0, 1)
 			if s.Complete(); s.Copied() {
 				t.copies--
-				t.unsent -= len(s.Data) + match.MessageCost
+				t.unsent -= len(s.Data) + transport.MessageCost
 				t.Credits.Refund(len(s.Data))
 				(*hooks)(l.e).AddWaiters(l.peer, -1)
 			}
@@ -191,7 +191,7 @@ func (l *link) flushFrame(f *taggedFrame) bool {
 		return l.switchToRendezvous(f)
 	}
 	if f.kind == eagerFrame {
-		l.tagged.unsent -= len(f.data) + match.MessageCost
+		l.tagged.unsent -= len(f.data) + transport.MessageCost
 	}
 	return true
 }
@@ -199,7 +199,7 @@ func (l *link) flushFrame(f *taggedFrame) bool {
 // switchToRendezvous announces an eager message that has found no staging buffer for
 // groupTimeout. Its copy keeps its credits until the receiver has asked for it.
 func (l *link) switchToRendezvous(f *taggedFrame) bool {
-	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.room(1) || !l.e.lacksBuffer(&f.noBufferSince) {
+	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.hasCell() || !l.e.lacksBuffer(&f.noBufferSince) {
 		return false
 	}
 	s := l.tagged.Announce(f.data, nil)
@@ -211,7 +211,7 @@ func (l *link) switchToRendezvous(f *taggedFrame) bool {
 
 // writeFragment writes the next bytes of a message that the peer has asked for.
 func (l *link) writeFragment(s *progress.PendingSend) bool {
-	if !l.out.room(1) {
+	if !l.out.hasCell() {
 		return false
 	}
 	b := l.e.freeBuffer(forRequested)
@@ -235,14 +235,14 @@ func (e *Endpoint) startFlusher() {
 }
 
 // receiveTagged takes a frame of the tagged-message protocol. It returns false after a
-// protocol error.
+// protocol error. What a frame says is read once, as in firstFrame.
 func (l *link) receiveTagged(c *cell, k frameKind) bool {
-	p := c.fragment()
+	p := *c.fragment()
 	switch k {
 	case eagerFrame, eagerStagedFrame, rtsFrame, rtsStagedFrame:
 		return l.receiveMessage(c, k)
 	case fragmentFrame:
-		return l.receiveFragment(c)
+		return l.receiveFragment(c.tagged().size, &p)
 	case withdrawFrame:
 		l.e.engine.Tagged().Withdraw(l.peer, p.number)
 	case ctsFrame:
@@ -256,6 +256,8 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 			return false
 		}
 		l.tagged.Credits.Return(int(p.offset))
+	case pullFrame:
+		l.e.out.pull(l, p.number)
 	default:
 		l.protocolError()
 		return false
@@ -264,12 +266,11 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 	return true
 }
 
-// receiveFragment takes contents of a message that this rank has asked for.
-func (l *link) receiveFragment(c *cell) bool {
-	p, size := c.fragment(), c.tagged().size
+// receiveFragment takes contents of a message that this rank has asked for, n bytes.
+func (l *link) receiveFragment(n uint32, p *fragmentPayload) bool {
 	m := l.e.engine.Tagged().Requested(l.peer, p.number)
-	b, ok := l.staged(p.buffer, size)
-	if m == nil || !ok || p.offset != uint64(m.Got) || int(size) > m.Size-m.Got {
+	b, ok := l.staged(p.buffer, n)
+	if m == nil || !ok || p.offset != uint64(m.Got) || int(n) > m.Size-m.Got {
 		l.protocolError()
 		return false
 	}
@@ -283,43 +284,42 @@ func (l *link) receiveFragment(c *cell) bool {
 
 // receiveMessage takes an eager message, or the announcement of a rendezvous message.
 func (l *link) receiveMessage(c *cell, k frameKind) bool {
-	h := c.tagged()
-	b, ok := l.taggedContents(c, k)
-	if !ok || h.typeLen > h.size || (k == rtsFrame || k == rtsStagedFrame) && c.rts().total > totalMax {
+	h, rts := *c.tagged(), *c.rts()
+	announced := k == rtsFrame || k == rtsStagedFrame
+	b, ok := l.taggedContents(c, k, h.size, &rts)
+	if !ok || h.typeLen > h.size || h.tagValue() < 0 || announced && rts.total > totalMax {
 		l.protocolError()
 		return false
 	}
-	text := h.typeLen
-	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(text), Type: l.tagged.TypeName(b[:text])}
-	if k == rtsFrame || k == rtsStagedFrame {
-		info.Size = int(c.rts().total)
+	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
+	if announced {
+		info.Size = int(rts.total)
 		if l.err == nil {
-			l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: c.rts().number})
+			l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: rts.number})
 		}
 		l.take()
 		return true
 	}
 	m := l.e.engine.Tagged().New(info.Size)
 	m.MessageInfo, m.Context = info, h.context
-	copy(m.Data, b[text:])
+	copy(m.Data, b[h.typeLen:])
 	l.take()
 	l.e.engine.Arrived(m)
 	return true
 }
 
-// taggedContents returns the type and the contents that a frame brings.
-func (l *link) taggedContents(c *cell, k frameKind) ([]byte, bool) {
-	n := c.tagged().size
+// taggedContents returns the type and the contents that a frame brings, n bytes.
+func (l *link) taggedContents(c *cell, k frameKind, n uint32, rts *rtsPayload) ([]byte, bool) {
 	var b []byte
 	switch k {
 	case eagerFrame:
 		b = c.body[:]
 	case rtsFrame:
-		b = c.rts().typeName[:]
+		b = rts.typeName[:]
 	case eagerStagedFrame:
 		return l.staged(c.fragment().buffer, n)
 	case rtsStagedFrame:
-		return l.staged(c.rts().buffer, n)
+		return l.staged(rts.buffer, n)
 	}
 	if n > uint32(len(b)) {
 		return nil, false

@@ -28,7 +28,7 @@ func hold(e *Endpoint) {
 // A message that goes by rendezvous needs no staging buffer, but those that are kept for
 // pull requests.
 func TestMessagesOfManyContextsByRendezvousHoldUpNone(t *testing.T) {
-	const contexts, size = 3 * pullRequestsMax, 100_000
+	const contexts, size = 3 * rendezvousMax, 100_000
 	for _, noCMA := range []bool{false, true} {
 		ends := crew(t, 2, Config{NoCMA: noCMA})
 		hold(ends[0])

@@ -87,7 +87,7 @@ func (e *Endpoint) advance() {
 
 // expectsFrame reports whether an operation waits for a frame of the peer.
 func (l *link) expectsFrame() bool {
-	return !l.in.queue.Idle() || len(l.in.partials) > 0 || l.tagged.Waiters > 0
+	return !l.in.queue.Idle() || l.in.arriving() || l.tagged.Waiters > 0
 }
 
 // checkEvents checks for everything that no ring tells: the end of the context, a
