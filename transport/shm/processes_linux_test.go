@@ -21,7 +21,9 @@ func TestMain(m *testing.M) {
 	})
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	flag.Parse()
-	flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
+	if flag.Lookup("test.fuzz").Value.String() == "" {
+		flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
+	}
 	goleak.VerifyTestMain(m)
 }
 
