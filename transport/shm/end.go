@@ -27,7 +27,7 @@ func (e *Endpoint) writeTermination() {
 
 // readTermination reads the peer's termination record, and ends the link.
 func (l *link) readTermination() {
-	r := &l.state.termination
+	r := l.state.termination // once: the peer may write there although it may not
 	rank := l.e.cfg.Rank
 	text := string(r.text[:min(r.size, terminationMax)])
 	n := progress.Notice{Left: l.state.lifecycle() == left, Reason: text}

@@ -126,6 +126,10 @@ func New(cfg Config) (*Endpoint, error) {
 	*e.cma.word = rand.Uint64() | 1
 	e.state.cma.address.Store(uint64(uintptr(unsafe.Pointer(e.cma.word))))
 	e.state.cma.pid.Store(int64(os.Getpid()))
+	e.state.cma.descriptor.Store(-1)
+	if seg.own != nil {
+		e.state.cma.descriptor.Store(int64(seg.own.Fd()))
+	}
 	e.state.cma.value.Store(*e.cma.word)
 	openEndpoints.Add(1)
 	return e, nil

@@ -76,6 +76,7 @@ func (h *hooks) PeerError(from int) error {
 // AddWaiters adds n to the operations that wait, and lets what the links hold back be
 // polled again.
 func (h *hooks) AddWaiters(from, n int) {
+	h.polls.progressed = true // an owner that is about to sleep polls again
 	switch {
 	case from == h.cfg.Rank || h.engine.Closed():
 	case from >= 0:
@@ -93,6 +94,7 @@ func (h *hooks) AddWaiters(from, n int) {
 
 func (h *hooks) ReturnCredits(peer, size int) {
 	l := &h.links[peer]
+	l.tagged.held -= size + transport.MessageCost
 	if due := l.tagged.Credits.Consume(size); due > 0 {
 		l.control(controlFrame{kind: creditFrame, credits: due})
 	}

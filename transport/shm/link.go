@@ -19,6 +19,7 @@ type link struct {
 	in      recvRing
 	tagged  taggedLink
 	cma     cmaState
+	pid     int  // of the peer's process, if this one can read its memory
 	wasGone bool // the peer's process had ended when it was last checked
 }
 
@@ -46,6 +47,7 @@ type recvRing struct {
 
 	queue          match.Queue
 	held           int       // contexts in which too much is unexpected
+	excess         int       // bytes that were added to the queue since then
 	rotation       int       // of the contexts that are admitted then
 	partials       []partial // messages of which more is to come
 	headUnexpected bool      // the frame at the head waits until it is expected
@@ -121,7 +123,11 @@ func (l *link) next() (*cell, frameKind) {
 	if c == nil && m != nil {
 		c, k = l.in.nextInRing() // it may have been written before the multicast frame
 	}
-	for m == nil && c != nil && !l.in.precedes(c, k) {
+	for n := 0; m == nil && c != nil && !l.in.precedes(c, k); n++ {
+		if n == 2*multicastDepth { // the frame is said to follow more than there are
+			l.protocolError()
+			return nil, 0
+		}
 		l.in.multicasts++ // its cell has been reused, so that the frame was for other ranks
 		m = l.nextMulticast()
 	}
@@ -179,20 +185,25 @@ const (
 )
 
 // canReadPeer reports whether this process can read the peer's memory by
-// cross-memory attach. It tries once, as soon as the peer has published where.
+// cross-memory attach. It tries once, as soon as the peer has published where. The
+// process that the peer names must be its own.
 func (l *link) canReadPeer() bool {
 	if l.cma == cmaUnknown {
 		var b [8]byte
 		p := &l.state.cma
-		value := p.value.Load()
+		value, pid := p.value.Load(), p.pid.Load()
+		own := l.e.seg.own
 		if l.e.cfg.NoCMA || value == 0 {
 			return false
 		}
 		l.cma = cmaFails
-		err := readPeer(int(p.pid.Load()), b[:], uintptr(p.address.Load()))
-		if err == nil && *(*uint64)(unsafe.Pointer(&b)) == value {
-			l.cma = cmaWorks
-		} else if l.state.lifecycle() == joined {
+		switch {
+		case own == nil || !holdsRank(own, l.peer, pid, p.descriptor.Load()):
+		case readPeer(int(pid), b[:], uintptr(p.address.Load())) != nil || *(*uint64)(unsafe.Pointer(&b)) != value:
+		default:
+			l.pid, l.cma = int(pid), cmaWorks
+		}
+		if l.cma == cmaFails && l.state.lifecycle() == joined {
 			l.e.cma.denied = true
 		}
 	}

@@ -169,9 +169,9 @@ func (w *multicastWriter) publish(c *cell, readers uint64) {
 }
 
 // readMulticast returns the number and the readers of the frame in a multicast cell.
-// It returns no number if there is no frame.
+// It returns no number if there is no frame, or if the sender writes there.
 func readMulticast(c *cell) (number, readers uint64) {
-	for {
+	for range 100 { // a sender that is right writes once, and waits for readers before it does so again
 		w := c.sequence.Load()
 		if w == 0 {
 			return 0, 0
@@ -182,6 +182,7 @@ func readMulticast(c *cell) (number, readers uint64) {
 			return number, readers
 		}
 	}
+	return 0, 0
 }
 
 // A rank's status word. Its lowest byte is how far the rank has come. While the rank

@@ -130,7 +130,7 @@ func (l *link) receiveAnnounced(t partial, p remotePayload) bool {
 // unstage takes the next bytes of a message, n of them, out of a staging buffer.
 func (l *link) unstage(t partial, n uint32, p *stagedPayload) bool {
 	b, ok := l.staged(p.buffer, n)
-	if !ok || !t.continuesAt(p.offset, int(n)) {
+	if !ok || !t.continuesAt(p.offset, int(n)) || t.recv == nil && !l.mayQueue(int(n)) {
 		l.protocolError()
 		return false
 	}

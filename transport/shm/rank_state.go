@@ -33,9 +33,10 @@ var _ [rankStateLen - unsafe.Sizeof(rankState{})]byte
 
 // A cmaProbe is a word in the rank's memory for peers to try cross-memory attach on.
 type cmaProbe struct {
-	pid     atomic.Int64
-	address atomic.Uint64
-	value   atomic.Uint64 // what the word holds; 0 until the rest is written
+	pid        atomic.Int64
+	descriptor atomic.Int64 // of the file through which the process has the rank's lock
+	address    atomic.Uint64
+	value      atomic.Uint64 // what the word holds; 0 until the rest is written
 }
 
 // A callText is the text of a call, for error messages. Frames carry its hash.
@@ -132,7 +133,8 @@ func (s *rankState) call(hash uint32) string {
 		if c.hash.Load() != hash {
 			continue
 		}
-		text := string(c.text[:min(c.size, callTextMax)])
+		n := min(c.size, callTextMax)
+		text := string(c.text[:n])
 		if c.hash.Load() == hash {
 			return text
 		}

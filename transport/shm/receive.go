@@ -113,6 +113,10 @@ func (l *link) receive(c *cell, k frameKind) bool {
 		t.recv = r
 		l.in.queue.Unpost(r)
 	case l.mustDequeue(h.Context):
+		if !l.mayQueue(0) {
+			l.protocolError()
+			return false
+		}
 		t.unexpected = &match.Message{Header: h, Rendezvous: k == rendezvousFrame}
 		if l.in.queue.Enqueue(t.unexpected) {
 			l.in.held++
@@ -124,6 +128,19 @@ func (l *link) receive(c *cell, k frameKind) bool {
 	ok := l.begin(t, &f)
 	l.admit()
 	return ok
+}
+
+// excessMax is how many bytes a peer can send at most after it was told to hold a context,
+// and before it looks: far less than this, which is a protocol error.
+const excessMax = 16 * transport.UnexpectedMax
+
+// mayQueue notes that n bytes are added to the unexpected queue, and reports whether the
+// peer keeps to the flow control.
+func (l *link) mayQueue(n int) bool {
+	if l.in.held > 0 {
+		l.in.excess += n + transport.MessageCost
+	}
+	return l.in.excess <= excessMax
 }
 
 // mustDequeue reports whether an operation waits for what may come behind a message of
@@ -232,6 +249,7 @@ func (l *link) resume() {
 		l.in.held--
 	}
 	if l.in.held == 0 {
+		l.in.excess = 0
 		l.in.lift()
 		l.noteWakeup(took)
 	}

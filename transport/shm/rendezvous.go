@@ -195,7 +195,7 @@ func (l *link) reply(t *partial, r reply) {
 // readRemote reads a message from the peer's memory, in pieces that stay in cache
 // where they are combined. It leaves off at an error.
 func (l *link) readRemote(t *partial) {
-	pid, address := int(l.state.cma.pid.Load()), uintptr(t.remote.address)
+	pid, address := l.pid, uintptr(t.remote.address)
 	if r := t.recv; r.Combine != nil {
 		elem := max(r.Elem, 1)
 		for r.Got < len(r.Into) {

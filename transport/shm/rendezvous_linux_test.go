@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -80,5 +82,44 @@ func TestTheMemoryOfARankThatIsJustJoiningIsTriedAgain(t *testing.T) {
 	l.state.cma.value.Store(value)
 	if !l.canReadPeer() && !ends[0].cma.denied {
 		t.Error("rank 0 never tries whether it can read the memory of rank 1")
+	}
+}
+
+// Rank 1 names a process, and a word of its memory, that are not its own.
+func TestARankReadsTheMemoryOfNoProcessButItsPeers(t *testing.T) {
+	ends := job(t, 3)
+	probe := &ends[1].state.cma
+	mine := probe.descriptor.Load()
+	probe.descriptor.Store(ends[2].state.cma.descriptor.Load())
+	if ends[0].links[1].canReadPeer() {
+		t.Error("rank 0 takes the process of rank 2 for that of rank 1")
+	}
+	probe.descriptor.Store(mine)
+	probe.pid.Store(int64(os.Getppid()))
+	if ends[2].links[1].canReadPeer() {
+		t.Error("rank 2 takes a process that is in no job for that of rank 1")
+	}
+	if !ends[0].links[2].canReadPeer() {
+		testenv.Skip(t, "no process may read another's memory here")
+	}
+}
+
+// Rank 0 reads rank 1 again and again, which has changed the process that it names.
+func TestAPeerCannotChangeItsProcess(t *testing.T) {
+	ends := job(t, 2)
+	l := &ends[0].links[1]
+	if !l.canReadPeer() {
+		testenv.Skip(t, "no process may read another's memory here")
+	}
+	ends[1].state.cma.pid.Store(1)
+	data := bytes.Repeat([]byte("own"), rendezvousMin)
+	sent := make(chan error, 1)
+	go func() { sent <- send(ends[1], sig, 0, data) }()
+	into := make([]byte, len(data))
+	if err := receive(t.Context(), ends[0], sig, 1, into); err != nil || !bytes.Equal(into, data) {
+		t.Errorf("another message arrived, or %v", err)
+	}
+	if err := <-sent; err != nil || l.pid != os.Getpid() {
+		t.Errorf("rank 0 reads the memory of process %d, and rank 1 says %v", l.pid, err)
 	}
 }

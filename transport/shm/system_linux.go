@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -102,6 +103,19 @@ func lockRank(own *os.File, rank int) bool {
 func rankLocked(own *os.File, rank int) bool {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: int64(rank), Len: 1}
 	return unix.FcntlFlock(own.Fd(), unix.F_OFD_GETLK, &lock) != nil || lock.Type != unix.F_UNLCK
+}
+
+// holdsRank reports whether a process has the lock of a rank, through the file that is
+// open there under a descriptor. The kernel says so: what a process writes about itself
+// proves nothing.
+func holdsRank(own *os.File, rank int, pid, descriptor int64) bool {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(own.Fd()), &st); err != nil {
+		return false
+	}
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%d", pid, descriptor))
+	lock := fmt.Sprintf(" %02x:%02x:%d %d %d\n", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino, rank, rank)
+	return err == nil && strings.Contains(string(info), lock)
 }
 
 const futexWaitOp, futexWakeOp = 0, 1 // not private: the word is shared between processes

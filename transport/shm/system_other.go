@@ -19,6 +19,7 @@ func createMemory(int64) (*os.File, error) {
 
 func mapMemory(*os.File) ([]byte, *os.File, error)               { return nil, nil, errors.ErrUnsupported }
 func unmapMemory([]byte, *os.File) error                         { return nil }
+func holdsRank(*os.File, int, int64, int64) bool                 { return false }
 func lockRank(*os.File, int) bool                                { return true }
 func rankLocked(*os.File, int) bool                              { return true }
 func futexWait(*uint32, uint32, time.Duration)                   {}

@@ -23,6 +23,7 @@ type taggedLink struct {
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
 	copies   int                     // pending sends out of copies, for which no operation waits
+	held     int                     // what the eager messages of the peer count that were not received
 	unsent   int                     // what all copies of messages count: the credits bound it
 }
 
@@ -299,6 +300,10 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 		}
 		l.take()
 		return true
+	}
+	if l.tagged.held += info.Size + transport.MessageCost; l.tagged.held > transport.TaggedMax {
+		l.protocolError() // the peer has no credits
+		return false
 	}
 	m := l.e.engine.Tagged().New(info.Size)
 	m.MessageInfo, m.Context = info, h.context

@@ -16,14 +16,47 @@ import (
 )
 
 // Rank 0 waits for rank 1. Just before it sleeps, when its status says already that it
-// does, it releases the lock to a goroutine that waits for rank 2.
+// does, it releases the lock to a goroutine that waits for something else: for rank 2,
+// which sends later, or for a message of rank 1 that is in the unexpected queue.
 func TestARankSleepsForEverythingItWaitsFor(t *testing.T) {
-	ends := job(t, 3)
-	e := ends[0]
-	e.wait.stallTimeout = time.Hour // else it polls all links again
-	first := make(chan error, 1)
-	go func() { first <- receive(context.Background(), e, sig, 1, nil) }()
+	other := sig
+	other.Context++
+	for _, from := range []int{2, 1} {
+		ends := job(t, 3)
+		e := ends[0]
+		e.wait.stallTimeout = time.Hour // else it polls all links again
+		first := make(chan error, 1)
+		go func() { first <- receive(context.Background(), e, sig, 1, nil) }()
+		if from == 1 {
+			if err := send(ends[1], other, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+			until(e, func() bool { return e.links[1].in.queue.First() != nil })
+		}
+		second := waitJustBeforeSleep(e, other, from)
+		if from == 2 {
+			if err := send(ends[2], other, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case err := <-second:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("rank 0 sleeps, and does not know that what it waits for from rank %d has arrived", from)
+			e.Close()
+			<-second
+		}
+		send(ends[1], sig, 0, nil)
+		<-first
+	}
+}
 
+// waitJustBeforeSleep has another goroutine of a rank wait for a message, while the
+// progress owner, whose status says that it sleeps, has released the lock.
+func waitJustBeforeSleep(e *Endpoint, s transport.Signature, from int) <-chan error {
 	e.engine.Entering.Add(1) // so that it releases the lock whenever it may
 	announced := func() bool { return e.state.status.Load()&sleepMask != 0 }
 	for woken := true; ; {
@@ -38,35 +71,16 @@ func TestARankSleepsForEverythingItWaitsFor(t *testing.T) {
 		runtime.Gosched()
 	}
 	e.engine.Entering.Add(-1)
-	second := make(chan error, 1)
+	ended := make(chan error, 1)
 	o := e.engine.Begin(context.Background())
 	go func() {
 		defer e.unlock()
-		other := sig
-		other.Context++
 		defer e.engine.Leave(o)
-		e.start(o, &transport.Step{Signature: other, Recvs: []transport.Recv{{From: 2}}})
-		second <- o.Await()
+		e.start(o, &transport.Step{Signature: s, Recvs: []transport.Recv{{From: from}}})
+		ended <- o.Await()
 	}()
 	until(e, func() bool { return true }) // the goroutine releases the lock when it sleeps
-
-	other := sig
-	other.Context++
-	if err := send(ends[2], other, 0, nil); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-second:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("rank 0 sleeps, and does not know that rank 2 has sent what it waits for")
-		e.Close()
-		<-second
-	}
-	send(ends[1], sig, 0, nil)
-	<-first
+	return ended
 }
 
 // A goroutine sleeps for a tagged message while another sends.
