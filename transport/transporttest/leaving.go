@@ -17,6 +17,7 @@ var leavingClaims = []claim{
 	{"WhatWasSentArrivesHoweverLateItsReceiverComes", testLateReceiver},
 	{"CloseDoesNotWaitForAReceiverThatHasLeft", testReceiverHasLeft},
 	{"CloseEndsTheWaitsForTaggedMessages", testCloseDuringRecv},
+	{"WaitingForARankThatLeavesFailsThoughItLingers", testWaitDuringClose},
 	{"AnExchangeWhoseContextHasEndedEndsTheWaitOfClose", testAbortDuringClose},
 	{"ASecondCloseDoesNotWait", testSecondClose},
 }
@@ -103,6 +104,37 @@ func testCloseDuringRecv(t *testing.T, start Start) {
 	}
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
+	}
+}
+
+// testWaitDuringClose has rank 2 wait for a step of rank 0, which sends no more, and
+// whose messages to rank 1 are not received.
+func testWaitDuringClose(t *testing.T, start Start) {
+	for name, wait := range map[string]rankFunc{
+		"receive": func(ctx context.Context, e transport.Endpoint) error { return recv(ctx, e, sig, 0, nil) },
+		"send": func(ctx context.Context, e transport.Endpoint) (err error) {
+			for err == nil {
+				err = send(ctx, e, sig, 0, make([]byte, 1<<20))
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := open(t, start, 3)
+			connect := func(ctx context.Context, e transport.Endpoint) error { return swap(ctx, e, sig, 2-e.Rank()) }
+			j.mustAll(connect, nil, connect)
+			if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
+				t.Fatal(err)
+			}
+			closed := beginClose(j)
+			checkPeer(t, wait(j.ctx, j.ends[2]), 0, transport.ErrLeft)
+			if err := recvList(j.ctx, j.ends[1], 0, leavingTagged); err != nil {
+				t.Error(err)
+			}
+			if err := <-closed; err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
 	}
 }
 
