@@ -254,6 +254,7 @@ func (e *Endpoint) linger() error {
 	if !e.polls.unflushed || e.engine.Failed() {
 		return nil
 	}
+	e.state.closes.Store(1)
 	why := e.engine.Linger(cmp.Or(e.cfg.Linger, transport.Linger))
 	u := &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: -1, Err: why}
 	for i := range e.links {

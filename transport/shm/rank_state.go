@@ -19,7 +19,8 @@ type rankState struct {
 	status atomic.Uint64 // how far the rank has come, and what it sleeps for: see ordering.go
 	futex  atomic.Uint32 // the word that it sleeps on
 	core   atomic.Int32  // 1 + the core that it was on when it last looked
-	_      [lineLen - 16]byte
+	closes atomic.Uint32 // 1: it sends and receives no more, and lingers until its messages have room
+	_      [lineLen - 20]byte
 
 	cma cmaProbe
 	_   [lineLen - unsafe.Sizeof(cmaProbe{})]byte

@@ -24,6 +24,7 @@ func (e *Endpoint) checkStalls() {
 			l.admit()
 			l.poll() // it may begin with a mismatch
 			l.compareStalls()
+			l.checkCloses()
 			l.checkAlive()
 		}
 	}
@@ -71,6 +72,19 @@ func (l *link) compareStalls() {
 		// What the peer sent before it wrote the record has arrived by now.
 		if o.Contradicts(&theirs) || match.Before(o.Sequence, sequence) && l.lacks(o) {
 			e.engine.FailMismatch(&o.Step, l.peer, l.signature(&theirs))
+		}
+	})
+}
+
+// checkCloses fails the endpoint if a step waits for the peer, which lingers. All that it
+// has sent in steps was there before.
+func (l *link) checkCloses() {
+	if l.err != nil || l.state.closes.Load() == 0 {
+		return
+	}
+	l.e.engine.Steps(func(o *progress.Op) {
+		if l.lacks(o) {
+			l.e.engine.Fail(&transport.PeerError{Peer: l.peer, Err: transport.ErrLeft, Reason: "it leaves as soon as its messages are received"})
 		}
 	})
 }
