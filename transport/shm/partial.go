@@ -119,12 +119,27 @@ func (l *link) receiveRemainder(c *cell) bool {
 // its receive is not there, the message stays with its sender.
 func (l *link) receiveAnnounced(t partial, p remotePayload) bool {
 	t.remote, t.announced = p, l.in.taken+1
-	if t.recv != nil {
+	switch {
+	case t.recv != nil:
 		return l.readAnnounced(t)
+	case t.unexpected.Released:
+		l.dropAnnounced(t)
+		return true
 	}
 	l.reply(&t, deferred)
 	l.in.partials = append(l.in.partials, t)
 	return true
+}
+
+// dropAnnounced lets the peer go on whose message this rank will not receive. Without a
+// place for a reply that says so, the contents are asked for, and dropped.
+func (l *link) dropAnnounced(t partial) {
+	if t.remote.place != noPlace {
+		l.reply(&t, complete)
+		return
+	}
+	l.reply(&t, pulls)
+	l.in.partials = append(l.in.partials, t)
 }
 
 // unstage takes the next bytes of a message, n of them, out of a staging buffer.

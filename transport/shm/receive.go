@@ -273,23 +273,20 @@ func (e *Endpoint) compareUnexpected(step *transport.Step) {
 	}
 }
 
-// release drops what there is of messages of a context.
+// release drops what there is of messages of a context. The rest of one that arrives is
+// taken, and dropped.
 func (l *link) release(context uint32) {
 	l.in.queue.Release(context)
-	for i := 0; i < len(l.in.partials); {
-		t := &l.in.partials[i]
-		if t.recv != nil || !t.unexpected.Released || !t.waits {
-			i++ // of a message that arrives, the rest is taken and dropped
-			continue
+	var announced []partial
+	l.in.partials = slices.DeleteFunc(l.in.partials, func(t partial) bool {
+		dropped := t.waits && t.unexpected.Released
+		if dropped {
+			announced = append(announced, t)
 		}
-		dropped := *t
-		l.in.partials = slices.Delete(l.in.partials, i, i+1)
-		if dropped.remote.place != noPlace {
-			l.reply(&dropped, complete)
-			continue
-		}
-		l.reply(&dropped, pulls)
-		l.in.partials = slices.Insert(l.in.partials, i, dropped)
+		return dropped
+	})
+	for _, t := range announced {
+		l.dropAnnounced(t)
 	}
 	l.resume()
 }

@@ -123,3 +123,34 @@ func TestAPeerCannotChangeItsProcess(t *testing.T) {
 		t.Errorf("rank 0 reads the memory of process %d, and rank 1 says %v", l.pid, err)
 	}
 }
+
+// The receiver releases the context of messages that were announced to it, with a place
+// for the reply and without.
+func TestASenderDoesNotWaitForAContextThatItsReceiverHasReleased(t *testing.T) {
+	for _, messages := range []int{1, rendezvousMax + 1} {
+		ends := job(t, 2)
+		hold(ends[0])
+		step := transport.Step{Signature: sig}
+		for range messages {
+			step.Sends = append(step.Sends, transport.Send{To: []int{1}, Data: make([]byte, rendezvousMin)})
+		}
+		sent := make(chan error, 1)
+		go func() { sent <- ends[0].Exchange(t.Context(), step) }()
+		other := sig
+		other.Context++
+		received := make(chan error, 1)
+		go func() { received <- receive(t.Context(), ends[1], other, 0, nil) }() // so that the messages are unexpected
+		l := &ends[1].links[0]
+		until(ends[1], func() bool { return len(l.in.partials) == messages })
+		ends[1].Release(sig.Context)
+		if err := <-sent; err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(send(ends[0], other, 1, nil), <-received); err != nil {
+			t.Error(err)
+		}
+		if n := len(l.in.partials); n > 0 || ends[1].Held() != (transport.Held{}) {
+			t.Errorf("%d messages of the context are left", n)
+		}
+	}
+}
