@@ -59,7 +59,10 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
 	}
 	// The guard learns of the directory before it exists, so that none is left.
-	tmp := filepath.Join(os.TempDir(), buildPrefix+rand.Text())
+	tmp, err := filepath.Abs(filepath.Join(os.TempDir(), buildPrefix+rand.Text()))
+	if err != nil {
+		return "", err
+	}
 	j.guard.send(guardMessage{Path: tmp})
 	bin, work := filepath.Join(tmp, "bin"), filepath.Join(tmp, "work")
 	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {

@@ -45,8 +45,11 @@ const joinTimeout = 30 * time.Second
 // dial connects to the launcher and joins the job. Join says how other ranks reach
 // this one. A connection that the launcher drops before it answers is made anew.
 func dial(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, joinTimeout,
-		fmt.Errorf("the launcher at %s has not answered for %v", env.Control, joinTimeout))
+	return dialWithin(ctx, joinTimeout, env, join)
+}
+
+func dialWithin(ctx context.Context, limit time.Duration, env JobEnv, join joinMessage) (*client, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the launcher at %s has not answered for %v", env.Control, limit))
 	defer cancel()
 	var retry proof.Retry
 	for {

@@ -22,7 +22,7 @@ func newTestControl(t *testing.T, size int) *control {
 	return newTestControlWith(t, size, false, t.Logf)
 }
 
-func newTestControlWith(t *testing.T, size int, shared bool, report func(string, ...any)) *control {
+func newTestControlWith(t testing.TB, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
 	c, err := newControl(size, testSecret, shared, controlHooks{report, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }})
 	if err != nil {

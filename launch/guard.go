@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,13 +20,8 @@ import (
 // guard if [Config.Guard] is set.
 func Guard(r io.Reader) {
 	signal.Ignore(forwarded...) // the launcher handles them, and ends the job in good order
-	var c cleanup
-	for in := bufio.NewScanner(r); in.Scan(); {
-		var m guardMessage
-		if json.Unmarshal(in.Bytes(), &m) == nil {
-			c.record(m)
-		}
-	}
+	c := cleanup{effects: system}
+	c.read(r)
 	c.run()
 }
 
@@ -39,24 +36,48 @@ type guardMessage struct {
 
 // A cleanup lists what has to be removed when the job is over.
 type cleanup struct {
-	token  string
-	groups map[int]bool
-	paths  []string
+	effects effects
+	token   string
+	groups  map[int]bool
+	paths   []string
 }
 
-// record adds to the list what a message names, or strikes it out.
+// effects are what a cleanup does to the system.
+type effects struct {
+	kill   func(group int)
+	sweep  func(variable string) (found int)
+	remove func(path string) error
+}
+
+var system = effects{killGroup, sweep, os.RemoveAll}
+
+// read records the messages that r delivers until it ends. A line that no launcher
+// writes is no reason to begin earlier.
+func (c *cleanup) read(r io.Reader) {
+	for in := bufio.NewScanner(r); in.Scan(); {
+		var m guardMessage
+		if json.Unmarshal(in.Bytes(), &m) == nil {
+			c.record(m)
+		}
+	}
+	io.Copy(io.Discard, r) // after too long a line
+}
+
+// record adds to the list what a message names, or strikes it out. It ignores what no
+// job has: group 1 would be every process, and a variable of others would be those of
+// the user.
 func (c *cleanup) record(m guardMessage) {
 	switch {
-	case m.Token != "":
+	case isTokenVariable(m.Token):
 		c.token = m.Token
-	case m.Group != 0:
+	case m.Group > 1:
 		if c.groups == nil {
 			c.groups = make(map[int]bool)
 		}
 		c.groups[m.Group] = true
 	case m.Ended != 0:
 		delete(c.groups, m.Ended)
-	case m.Path != "":
+	case filepath.IsAbs(m.Path) && filepath.Clean(m.Path) == m.Path && strings.HasPrefix(filepath.Base(m.Path), buildPrefix):
 		c.paths = append(c.paths, m.Path)
 	}
 }
@@ -67,16 +88,16 @@ const cleanupTimeout = 3 * time.Second
 // run kills the processes and removes the files of the list.
 func (c *cleanup) run() {
 	for pid := range c.groups {
-		killGroup(pid)
+		c.effects.kill(pid)
 	}
 	deadline := time.Now().Add(cleanupTimeout)
 	// A process may start another during the search, and a killed process may
 	// write for another moment.
-	for sweep(c.token) > 0 && time.Now().Before(deadline) {
+	for c.token != "" && c.effects.sweep(c.token) > 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, path := range c.paths {
-		for os.RemoveAll(path) != nil && time.Now().Before(deadline) {
+		for c.effects.remove(path) != nil && time.Now().Before(deadline) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -96,7 +117,7 @@ type guard struct {
 // signal that ends the launcher does not reach it. Its environment lacks the
 // variables of the job, so that it does not kill itself in the sweep.
 func startGuard(args []string) (*guard, error) {
-	g := &guard{}
+	g := &guard{cleanup: cleanup{effects: system}}
 	if args == nil {
 		return g, nil
 	}

@@ -1,9 +1,12 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -17,7 +20,7 @@ func TestAGuardRemovesProcessesAndFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			left := startIdle(t)
 			spared := startIdle(t)
-			path := filepath.Join(t.TempDir(), "build")
+			path := filepath.Join(t.TempDir(), buildPrefix+"test")
 			g, err := startGuard(args)
 			if err != nil {
 				t.Fatal(err)
@@ -45,6 +48,67 @@ func TestAGuardRemovesProcessesAndFiles(t *testing.T) {
 			spared.Wait()
 		})
 	}
+}
+
+// acts returns the effects of a guard that are recorded instead.
+func acts(done *[]string) effects {
+	act := func(format string, args ...any) { *done = append(*done, fmt.Sprintf(format, args...)) }
+	return effects{
+		kill:   func(group int) { act("kill %d", group) },
+		sweep:  func(variable string) int { act("sweep %s", variable); return 0 },
+		remove: func(path string) error { act("remove %s", path); return nil },
+	}
+}
+
+func TestAGuardActsOnNotesOfALauncherAlone(t *testing.T) {
+	token := tokenVariable(testSecret)
+	var done []string
+	c := cleanup{effects: acts(&done)}
+	c.read(strings.NewReader(strings.Join([]string{
+		`{"group":1}`, `{"group":-5}`, `{"group":0}`, `{"group":77}`, `{"group":78}`, `{"ended":78}`,
+		`{"token":"PATH=/bin"}`, `{"token":"CHORALE_TOKEN="}`, `{"token":"` + token + `"}`,
+		`{"path":"/"}`, `{"path":"/home"}`, `{"path":"chorale-x"}`, `{"path":"/tmp/chorale-x/.."}`, `{"path":"/tmp/chorale-x"}`,
+		`{"path":"/tmp/chorale-y`, `nonsense`, strings.Repeat("x", 1<<20), `{"group":79}`,
+	}, "\n")))
+	c.run()
+	if want := []string{"kill 77", "sweep " + token, "remove /tmp/chorale-x"}; !slices.Equal(done, want) {
+		t.Errorf("%q, want %q", done, want)
+	}
+}
+
+// FuzzGuard writes to a guard what no launcher writes. The guard reads all of it before
+// it acts, and acts on nothing but what a job can have.
+func FuzzGuard(f *testing.F) {
+	f.Add("{\"token\":\"" + tokenVariable(testSecret) + "\"}\n{\"group\":77}\n{\"path\":\"/tmp/chorale-x\"}\n")
+	f.Add("{\"group\":77}\n{\"ended\":77}\n{\"group\":1}\n{\"group\":-77}\n")
+	f.Add("{\"token\":\"PATH=/bin\",\"group\":5}\n{\"path\":\"/tmp/../etc/chorale-x\"}")
+	f.Add(strings.Repeat("x", 70_000) + "\n{\"group\":5}")
+	f.Fuzz(func(t *testing.T, notes string) {
+		var done []string
+		c := cleanup{effects: acts(&done)}
+		r := strings.NewReader(notes)
+		c.read(r)
+		if r.Len() > 0 || len(done) > 0 {
+			t.Fatalf("after %d bytes of %d it does %q", len(notes)-r.Len(), len(notes), done)
+		}
+		c.run()
+		killed := 0
+		for _, act := range done {
+			what, of, _ := strings.Cut(act, " ")
+			group, _ := strconv.Atoi(of)
+			switch {
+			case what == "kill" && group > 1:
+				killed++
+			case what == "sweep" && isTokenVariable(of):
+			case what == "remove" && strings.HasPrefix(of, "/") && !strings.Contains(of, "/../") && strings.Contains(of, "/"+buildPrefix):
+			default:
+				t.Errorf("%q makes it %s", notes, act)
+			}
+		}
+		if killed > strings.Count(notes, "\n")+1 {
+			t.Errorf("%q makes it kill %d groups", notes, killed)
+		}
+	})
 }
 
 // startIdle starts a process in a group of its own that never ends by itself.

@@ -185,6 +185,13 @@ func (e JobEnv) environ() []string {
 // job holds. Other users of the machine cannot read it there.
 func tokenVariable(s proof.Secret) string { return envToken + "=" + s.Reveal() }
 
+// isTokenVariable reports whether v is what tokenVariable returns for some secret.
+func isTokenVariable(v string) bool {
+	secret, ok := strings.CutPrefix(v, envToken+"=")
+	_, err := proof.ParseSecret(secret)
+	return ok && err == nil
+}
+
 // withoutJobEnv returns env without the variables that describe a job, so that a
 // job that a rank starts is a job of its own.
 func withoutJobEnv(env []string) []string {

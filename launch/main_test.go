@@ -43,6 +43,8 @@ var programs = map[string]func(args []string) error{
 	"idle":   idle,
 	"swap":   swap,
 	"launch": launchShells,
+	"search": search,
+	"closed": closed,
 	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
@@ -151,6 +153,18 @@ func late([]string) error {
 	err = receive(ep, 1, got)
 	fmt.Printf("%s\n", got)
 	return err
+}
+
+// closed joins when its standard input ends.
+func closed([]string) error {
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	return ep.Close()
 }
 
 // idle joins, says so, and never ends by itself.

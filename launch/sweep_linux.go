@@ -12,9 +12,6 @@ import (
 // NAME=value, and returns their number. It finds processes that have left their
 // group, but not processes whose environment was replaced.
 func sweep(variable string) (found int) {
-	if variable == "" {
-		return 0
-	}
 	proc, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0

@@ -1,0 +1,117 @@
+package launch
+
+import (
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// FuzzControl has a rank that knows the secret write anything to the launcher. The
+// launcher goes on to serve the other ranks, and knows of them what it knew before.
+func FuzzControl(f *testing.F) {
+	lines := func(objects string) string { return strings.ReplaceAll(objects, "}{", "}\n{") + "\n" }
+	join := lines(joinLine(0))
+	f.Add("")
+	f.Add(join + lines(`{"addressQuery":1}{"memoryQuery":3}{"addressQuery":3}{"addressQuery":3}`))
+	f.Add(join + lines(`{"failedPeer":2}{"failedPeer":0}{"failedPeer":-1}{"failedPeer":99}`))
+	f.Add(join + lines(`{"cmaDenied":true}{"cmaDenied":true}{"leave":true}{"leave":true}{"addressQuery":0}`))
+	f.Add(join + lines(`{"join":{}}{"joined":true}{"refused":"why"}{"left":1}{"lost":{"rank":1,"reason":"so"}}`))
+	f.Add(lines(`{"join":{"fallbackReason":"none","memory":"m"}}{"addressReply":{"rank":1,"address":"x"}}`))
+	f.Add(join + strings.Repeat(lines(`{"addressQuery":3}`), 200))
+	f.Add(join + strings.Repeat("x", 2*maxMessage))
+	f.Fuzz(func(t *testing.T, says string) {
+		const size = 4 // rank 0 writes anything, and rank 3 never joins
+		var reports atomic.Int32
+		c := newTestControlWith(t, size, false, func(string, ...any) { reports.Add(1) })
+		one, two := joinRaw(t, c, 1), joinRaw(t, c, 2)
+		one.send(`{"addressQuery":3}`)
+		one.send(`{"memoryQuery":2}`)
+		one.expect(`{"memoryReply":{"rank":2,"memory":""}}`)
+		c.mu.Lock()
+		before := slices.Clone(c.members[1:3])
+		c.mu.Unlock()
+
+		zero := dialRaw(t, c, 0)
+		var replies sync.WaitGroup
+		replies.Go(func() { io.Copy(io.Discard, zero.conn) })
+		io.WriteString(zero.conn, says) // an error: the launcher has ended the connection
+		zero.conn.(*net.TCPConn).CloseWrite()
+		replies.Wait()
+		if peer := c.failedPeer(0); peer < -1 || peer >= size {
+			t.Errorf("rank 0 has failed because of rank %d", peer)
+		}
+
+		c.mu.Lock()
+		for i, m := range before {
+			now := c.members[i+1]
+			if now.conn != m.conn || now.address != m.address || now.memory != m.memory || now.failedPeer != m.failedPeer || now.left || now.ended != "" {
+				t.Errorf("%q makes rank %d %+v, before %+v", says, i+1, now, m)
+			}
+		}
+		if three := c.members[3]; three.conn != nil || len(three.addressWaiters) > size || len(three.memoryWaiters) > size {
+			t.Errorf("%q makes rank 3 %+v", says, three)
+		}
+		c.mu.Unlock()
+		two.send(`{"addressQuery":1}`)
+		two.expect(`{"addressReply":{"rank":1,"address":"here:1"}}`)
+		joinRaw(t, c, 3)
+		one.expect(`{"addressReply":{"rank":3,"address":"here:3"}}`)
+		if n := reports.Load(); n > 2 {
+			t.Errorf("%q makes %d reports", says, n)
+		}
+	})
+}
+
+// FuzzClient has a launcher that has proven the secret write anything to a rank. The
+// rank's queries are answered with what was asked for, or not at all.
+func FuzzClient(f *testing.F) {
+	f.Add("")
+	f.Add(`{"addressReply":{"rank":1,"address":"here"}}` + "\n" + `{"memoryReply":{"rank":1,"memory":"m"}}` + "\n")
+	f.Add(strings.Repeat(`{"left":1}`+"\n"+`{"lost":{"rank":1,"reason":"killed"}}`+"\n", 3))
+	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":true}` + "\n")
+	f.Add(strings.Repeat("x", 2*maxMessage))
+	f.Fuzz(func(t *testing.T, says string) {
+		conn, launcher := net.Pipe()
+		c := &client{conn: conn, in: messageScanner(conn), pending: make(map[query][]chan reply)}
+		queries := []query{{1, false}, {1, false}, {1, true}, {2, false}}
+		waiters := make([]chan reply, len(queries))
+		for i, q := range queries {
+			waiters[i] = make(chan reply, 1)
+			c.pending[q] = append(c.pending[q], waiters[i])
+		}
+		go func() {
+			launcher.SetDeadline(time.Now().Add(10 * time.Second))
+			io.WriteString(launcher, says) // an error: the rank has stopped reading
+			launcher.Close()
+		}()
+		lost := 0
+		if c.receive(func(int, string) { lost++ }) {
+			t.Error("the rank takes itself for the side that closed")
+		}
+		conn.Close()
+		if lines := strings.Count(says, "\n") + 1; lost > lines {
+			t.Errorf("%d ranks are lost in %d lines", lost, lines)
+		}
+		for i, q := range queries {
+			select {
+			case r := <-waiters[i]:
+				var peer *transport.PeerError
+				if r.err != nil && (!errors.As(r.err, &peer) || peer.Peer != q.rank || r.text != "") {
+					t.Errorf("%+v is answered %+v", q, r)
+				}
+			default:
+			}
+			if len(waiters[i]) > 0 {
+				t.Errorf("%+v is answered twice", q)
+			}
+		}
+	})
+}

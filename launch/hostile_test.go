@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/internal/proof/prooftest"
+)
+
+// The strangers are there before any rank.
+func TestStrangersKeepNoRankOutOfItsJob(t *testing.T) {
+	for _, transport := range []string{"auto", "tcp"} {
+		cfg := config(t, 4, "ring", "20")
+		cfg.Transport, cfg.Verbose = transport, true
+		var out, stderr lockedBuilder
+		cfg.Stdout = &out
+		cfg.Stderr = writerFunc(func(p []byte) (int, error) {
+			if _, addr, ok := strings.Cut(strings.TrimSpace(string(p)), "control: "); ok {
+				prooftest.Attack(t, addr)
+			}
+			return stderr.Write(p)
+		})
+		if err := Run(t.Context(), cfg); err != nil || strings.Count(out.String(), "token 20\n") != 4 {
+			t.Errorf("%s: %v\n%s%s", transport, err, &out, &stderr)
+		}
+	}
+}
+
+func testEnv(addr string) JobEnv {
+	return JobEnv{Launched: true, Transport: "tcp", Size: 2, Control: addr, Secret: testSecret}
+}
+
+func TestARankOfAnotherJobDoesNotJoin(t *testing.T) {
+	c := newTestControl(t, 2)
+	env := testEnv(c.address())
+	env.Secret[0]++
+	if _, err := dial(t.Context(), env, joinMessage{}); err == nil || !strings.Contains(err.Error(), "rank 0 does not join its job: what listens at "+c.address()+" belongs to another job") {
+		t.Error(err)
+	}
+}
+
+// listen returns a listener of the test in the place of a launcher.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// A rank tells a stranger in the place of its launcher nothing.
+func TestARankJoinsNoStranger(t *testing.T) {
+	l := listen(t)
+	heard := make(chan []byte)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			close(heard)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "chorale\n\x01"+strings.Repeat("\x00", 71)) // an answer with a proof that is none
+		b, _ := io.ReadAll(conn)
+		heard <- b
+	}()
+	if _, err := dial(t.Context(), testEnv(l.Addr().String()), joinMessage{Address: "here"}); err == nil {
+		t.Error("the rank joins")
+	}
+	if b := <-heard; strings.Contains(string(b), "join") || strings.Contains(string(b), string(testSecret[:8])) {
+		t.Errorf("the stranger has heard %q", b)
+	}
+}
+
+func TestALauncherThatDoesNotAnswerIsAnError(t *testing.T) {
+	l := listen(t) // the system accepts, and nobody else does
+	_, err := dialWithin(t.Context(), 50*time.Millisecond, testEnv(l.Addr().String()), joinMessage{})
+	if want := "rank 0 does not join its job: the launcher at " + l.Addr().String() + " has not answered for 50ms"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, err := dial(ctx, testEnv(l.Addr().String()), joinMessage{}); !errors.Is(err, why) {
+		t.Errorf("%v, want %v", err, why)
+	}
+}
+
+func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
+	c, l := newTestControl(t, 2), listen(t)
+	go func() {
+		for range 3 {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		launcher, err := net.Dial("tcp", c.address())
+		if err != nil {
+			return
+		}
+		defer launcher.Close()
+		go io.Copy(launcher, conn)
+		io.Copy(conn, launcher)
+	}()
+	rank, err := dial(t.Context(), testEnv(l.Addr().String()), joinMessage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank.close()
+}
