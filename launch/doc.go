@@ -14,9 +14,10 @@
 // # Between launcher and rank
 //
 // Environment variables tell a rank its size, rank and transport, and where the
-// launcher listens; [Environment] reads them. Each rank then opens a control
-// connection to the launcher. protocol.go defines the messages on it: a rank asks
-// for the addresses of its peers, and the launcher announces ranks that are lost.
+// launcher listens; [Environment] reads them. Each rank then opens a control connection to
+// the launcher, on which both prove that they know the job's secret (docs/security.md).
+// protocol.go defines the messages that follow: a rank asks for the addresses of its
+// peers, and the launcher announces ranks that are lost.
 //
 // # The end of a job
 //

@@ -128,6 +128,78 @@ func TestAConnectionThatIsDroppedInTheHandshakeIsMadeAnew(t *testing.T) {
 	dropping.Wait()
 }
 
+// A rank that has reached another one by mistake says so.
+func TestTheWrongRankAtAnAddressIsAnError(t *testing.T) {
+	ends := job(t, 3)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Config{Size: 3, Listener: l, Secret: ends[0].cfg.Secret, Lookup: func(context.Context, int) (string, error) {
+		return ends[2].cfg.Listener.Addr().String(), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	checkPeer(t, receive(context.Background(), e, sig, 1, nil), 1, transport.ErrLost, "belongs to this job, but is not rank 1")
+}
+
+// A peer that is stopped, and never continued, keeps no call longer than its context.
+func TestAPeerThatDoesNotAnswerHoldsUpNoCall(t *testing.T) {
+	e, _ := between(t) // the system accepts, and nobody else does
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := e.Recv(ctx, 0, transport.Match{Context: 1, Tag: 1}, "bytes", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Recv: %v, want %v", err, context.DeadlineExceeded)
+	}
+	if err := receive(ctx, e, sig, 0, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Exchange: %v, want %v", err, context.DeadlineExceeded)
+	}
+	e.Close()
+}
+
+// A flakyListener has no descriptor for its first connections.
+type flakyListener struct {
+	net.Listener
+	failures *int
+}
+
+func (l flakyListener) Accept() (net.Conn, error) {
+	if *l.failures--; *l.failures >= 0 {
+		return nil, errors.New("too many open files")
+	}
+	return l.Listener.Accept()
+}
+
+func TestAListenerRecoversWhenDescriptorsAreFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures := 10
+	zero, err := New(Config{Size: 2, Listener: flakyListener{l, &failures}, Lookup: func(ctx context.Context, _ int) (string, error) {
+		<-ctx.Done() // rank 1 dials alone
+		return "", ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zero.Close()
+	own, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := New(Config{Rank: 1, Size: 2, Listener: own, Lookup: func(context.Context, int) (string, error) {
+		return l.Addr().String(), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	each(t, []*Endpoint{zero, one}, sum)
+}
+
 // relay has a server take a connection up to the request behind the proof.
 func relay(t *testing.T, prover *proof.Prover, conn net.Conn) {
 	one := make(chan net.Conn, 1)
