@@ -16,9 +16,8 @@ import (
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
 type control struct {
-	controlHooks
+	controlConfig
 	server    proof.Server
-	shared    bool // all ranks must share memory
 	deadlocks *deadlockFinder
 	serving   sync.WaitGroup
 	stop      context.CancelFunc // drops the connections that have proven nothing
@@ -27,6 +26,15 @@ type control struct {
 	closed  bool
 	conns   map[net.Conn]bool
 	members []member
+}
+
+// A controlConfig is what a control has to know of its job.
+type controlConfig struct {
+	size      int
+	secret    proof.Secret
+	strangers int  // connections beside those of the ranks that have proven nothing
+	shared    bool // all ranks must share memory
+	controlHooks
 }
 
 // controlHooks are what a control tells its job. None of them may block.
@@ -53,28 +61,27 @@ type member struct {
 // writeTimeout bounds how long a peer may take to read a message.
 const writeTimeout = 2 * time.Second
 
-// newControl listens on the loopback interface for the ranks of a job. If it is
-// shared, only ranks that share one memory may join.
-func newControl(size int, secret proof.Secret, shared bool, hooks controlHooks) (*control, error) {
+// newControl listens on the loopback interface for the ranks of a job.
+func newControl(cfg controlConfig) (*control, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listening for the ranks: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &control{
-		controlHooks: hooks,
-		shared:       shared,
-		deadlocks:    newDeadlockFinder(size),
-		stop:         stop,
-		conns:        make(map[net.Conn]bool),
-		members:      make([]member, size),
+		controlConfig: cfg,
+		deadlocks:     newDeadlockFinder(cfg.size),
+		stop:          stop,
+		conns:         make(map[net.Conn]bool),
+		members:       make([]member, cfg.size),
 	}
 	c.server = proof.Server{
-		Prover:   proof.NewProver(secret, proof.Launcher, size),
+		Prover:   proof.NewProver(cfg.secret, proof.Launcher, cfg.size),
 		Listener: listener,
 		Handle:   c.serve,
+		Max:      cfg.strangers,
 		Failed: func(err error) {
-			hooks.failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err))
+			cfg.failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err))
 		},
 	}
 	for i := range c.members {

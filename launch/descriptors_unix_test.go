@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 // limitDescriptors lowers the limit of this process, and returns what sets it back.
@@ -34,13 +36,24 @@ func TestAJobThatTakesTooManyDescriptorsDoesNotStart(t *testing.T) {
 	}
 }
 
+func TestStrangersGetNoMoreDescriptorsThanAreLeft(t *testing.T) {
+	job := openDescriptors() + 2*rankDescriptors + spareDescriptors
+	for _, test := range []struct{ limit, want int }{{job + 1, 1}, {job + 10, 10}, {job + 10*proof.UnprovenMax, proof.UnprovenMax}} {
+		restore := limitDescriptors(t, test.limit)
+		if got, err := checkDescriptors(2); got != test.want || err != nil {
+			t.Errorf("of %d descriptors, %d are for strangers, %v; want %d", test.limit, got, err, test.want)
+		}
+		restore()
+	}
+}
+
 // What a job takes is enough for it.
 func TestAJobTakesNoMoreDescriptorsThanItSays(t *testing.T) {
 	const ranks = 12
 	for _, transport := range []string{"tcp", "auto"} {
 		cfg := config(t, ranks, "ring", "5")
 		cfg.Transport = transport
-		limited := openDescriptors() + rankDescriptors*ranks + spareDescriptors + 6 // of the job, before it counts
+		limited := openDescriptors() + rankDescriptors*ranks + spareDescriptors + 7 // of the job, before it counts
 		restore := limitDescriptors(t, limited)
 		if err := Run(t.Context(), cfg); err != nil {
 			t.Errorf("%s: %v", transport, err)

@@ -104,15 +104,19 @@ func (j *job) run(ctx context.Context, program string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkDescriptors(j.cfg.Size); err != nil {
+	strangers, err := checkDescriptors(j.cfg.Size)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	hooks := controlHooks{report: j.report, failed: cancel, deadlocked: func(d deadlock) {
-		go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
-	}}
-	if j.control, err = newControl(j.cfg.Size, j.secret, env.Transport == "shm" && !env.Mixed, hooks); err != nil {
+	j.control, err = newControl(controlConfig{
+		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: env.Transport == "shm" && !env.Mixed,
+		controlHooks: controlHooks{report: j.report, failed: cancel, deadlocked: func(d deadlock) {
+			go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
+		}},
+	})
+	if err != nil {
 		return err
 	}
 	env.Control = j.control.address()

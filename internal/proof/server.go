@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -14,8 +15,8 @@ const (
 	// its first message after that.
 	Timeout = 10 * time.Second
 
-	// UnprovenMax is how many connections beyond one for each rank a Server keeps that
-	// have not proven anything. One more drops the oldest.
+	// UnprovenMax is how many connections beyond one for each rank a Server keeps, unless
+	// it has another Max, that have not proven anything. One more drops the oldest.
 	UnprovenMax = 64
 
 	// acceptTimeout is how long accepting may fail before the Server reports it, as it
@@ -38,6 +39,10 @@ type Server struct {
 	// again whenever that time has passed once more. Nil ignores it.
 	Failed func(err error)
 
+	// Max is how many connections beyond one for each rank are kept that have not proven
+	// anything. 0 means UnprovenMax.
+	Max int
+
 	unproven unproven
 }
 
@@ -48,7 +53,7 @@ func (s *Server) Serve(ctx context.Context) {
 	defer serving.Wait()
 	stop := context.AfterFunc(ctx, s.unproven.close)
 	defer stop()
-	s.unproven.max = UnprovenMax + int(s.Prover.size)
+	s.unproven.max = cmp.Or(s.Max, UnprovenMax) + int(s.Prover.size)
 	var failing time.Time // since when
 	for {
 		conn, err := s.Listener.Accept()
