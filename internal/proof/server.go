@@ -46,11 +46,13 @@ type Server struct {
 	unproven unproven
 }
 
-// Serve returns when the listener is closed, and every Handle has returned. When ctx
-// ends, it drops all connections that have not proven anything.
+// Serve returns when the listener is closed, and every Handle has returned. When the
+// listener is closed, or ctx ends, all connections are dropped that have not proven
+// anything.
 func (s *Server) Serve(ctx context.Context) {
 	var serving sync.WaitGroup
 	defer serving.Wait()
+	defer s.unproven.close()
 	stop := context.AfterFunc(ctx, s.unproven.close)
 	defer stop()
 	s.unproven.max = cmp.Or(s.Max, UnprovenMax) + int(s.Prover.size)

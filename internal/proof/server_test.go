@@ -98,6 +98,39 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
+func TestAServerThatEndsDoesNotWaitForStrangers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Prover: zero, Listener: l}
+	served := make(chan struct{})
+	go func() {
+		s.Serve(t.Context())
+		close(served)
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for s.unproven.len() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	l.Close()
+	select {
+	case <-served:
+	case <-time.After(Timeout / 2):
+		t.Error("the server waits for a stranger")
+	}
+}
+
+func (u *unproven) len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.conns)
+}
+
 func TestMoreRanksThanTheLimitMayComeAtOnce(t *testing.T) {
 	addr, handled := serve(t)
 	var ranks sync.WaitGroup
