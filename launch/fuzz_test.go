@@ -26,6 +26,7 @@ func FuzzControl(f *testing.F) {
 	f.Add(join + lines(`{"join":{}}{"joined":true}{"refused":"why"}{"left":1}{"lost":{"rank":1,"reason":"so"}}`))
 	f.Add(lines(`{"join":{"fallbackReason":"none","memory":"m"}}{"addressReply":{"rank":1,"address":"x"}}`))
 	f.Add(join + strings.Repeat(lines(`{"addressQuery":3}`), 200))
+	f.Add(join + lines(`{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[]}{"stalls":null}`))
 	f.Add(join + strings.Repeat("x", 2*maxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		const size = 4 // rank 0 writes anything, and rank 3 never joins

@@ -112,7 +112,7 @@ type lostMessage struct {
 }
 
 // maxMessage is the length in bytes of the longest line that either side accepts.
-const maxMessage = 4 << 10
+const maxMessage = 16 << 10
 
 // messageScanner returns a scanner of the messages that r delivers, one a line.
 func messageScanner(r io.Reader) *bufio.Scanner {

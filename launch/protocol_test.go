@@ -1,0 +1,23 @@
+package launch
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// A line that is too long would end the connection, and the rank.
+func TestTheLongestReportOfStallsIsAMessage(t *testing.T) {
+	longest := transport.Stall{
+		Signature: transport.Signature{Context: math.MaxUint32, Sequence: math.MaxUint32, Call: strings.Repeat("<", 2*maxStallCall)}, // six bytes each in JSON
+		Tag:       math.MinInt,
+		Peers:     slices.Repeat([]int{maxRanks - 1}, 2*maxStallPeers),
+	}
+	stalls := writeStalls(shortened(slices.Repeat([]transport.Stall{longest}, maxStalls)))
+	if n := len(encode(message{Stalls: &stalls})); n > maxMessage {
+		t.Errorf("the longest report has %d bytes, and a message at most %d", n, maxMessage)
+	}
+}
