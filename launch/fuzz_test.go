@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
@@ -13,6 +14,22 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 )
+
+// attachRaw has a control serve a rank that has proven the secret, over a pipe.
+func attachRaw(t *testing.T, c *control, rank int) *rawConn {
+	theirs, ours := net.Pipe()
+	ours.SetDeadline(time.Now().Add(10 * time.Second))
+	c.serving.Go(func() { c.serve(rank, theirs) })
+	t.Cleanup(func() { ours.Close() })
+	return &rawConn{t, ours, bufio.NewScanner(ours)}
+}
+
+func attachAndJoin(t *testing.T, c *control, rank int) *rawConn {
+	r := attachRaw(t, c, rank)
+	r.send(joinLine(rank))
+	r.expect(`{"joined":true}`)
+	return r
+}
 
 // FuzzControl has a rank that knows the secret write anything to the launcher. The
 // launcher goes on to serve the other ranks, and knows of them what it knew before.
@@ -32,7 +49,7 @@ func FuzzControl(f *testing.F) {
 		const size = 4 // rank 0 writes anything, and rank 3 never joins
 		var reports atomic.Int32
 		c := newTestControlWith(t, size, false, func(string, ...any) { reports.Add(1) })
-		one, two := joinRaw(t, c, 1), joinRaw(t, c, 2)
+		one, two := attachAndJoin(t, c, 1), attachAndJoin(t, c, 2)
 		one.send(`{"addressQuery":3}`)
 		one.send(`{"memoryQuery":2}`)
 		one.expect(`{"memoryReply":{"rank":2,"memory":""}}`)
@@ -40,11 +57,11 @@ func FuzzControl(f *testing.F) {
 		before := slices.Clone(c.members[1:3])
 		c.mu.Unlock()
 
-		zero := dialRaw(t, c, 0)
+		zero := attachRaw(t, c, 0)
 		var replies sync.WaitGroup
 		replies.Go(func() { io.Copy(io.Discard, zero.conn) })
 		io.WriteString(zero.conn, says) // an error: the launcher has ended the connection
-		zero.conn.(*net.TCPConn).CloseWrite()
+		zero.conn.Close()
 		replies.Wait()
 		if peer := c.failedPeer(0); peer < -1 || peer >= size {
 			t.Errorf("rank 0 has failed because of rank %d", peer)
@@ -63,7 +80,7 @@ func FuzzControl(f *testing.F) {
 		c.mu.Unlock()
 		two.send(`{"addressQuery":1}`)
 		two.expect(`{"addressReply":{"rank":1,"address":"here:1"}}`)
-		joinRaw(t, c, 3)
+		attachAndJoin(t, c, 3)
 		one.expect(`{"addressReply":{"rank":3,"address":"here:3"}}`)
 		if n := reports.Load(); n > 2 {
 			t.Errorf("%q makes %d reports", says, n)
