@@ -9,29 +9,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// foreground waits until this process may read from f. The kernel stops a process
-// in a terminal's background that reads from the terminal, and it sends no signal
-// when the process comes to the foreground, so foreground polls. It returns false
-// if the job is over before that.
-func foreground(f *os.File, over <-chan struct{}) bool {
-	for !mayRead(f) {
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-over:
-			return false
-		}
-	}
-	return true
+// terminalPoll is how long mayRead waits. The kernel sends no signal when a process
+// comes to the foreground, so that has to be polled.
+const terminalPoll = 100 * time.Millisecond
+
+// isTerminal reports whether f is a terminal that has a foreground.
+func isTerminal(f *os.File) bool {
+	_, err := foregroundGroup(f)
+	return err == nil
 }
 
-// mayRead reports whether f is not a terminal, or this process runs in its
-// foreground.
+// mayRead waits until the terminal has input for this process in its foreground, and
+// reports whether it has. It returns false after terminalPoll.
 func mayRead(f *os.File) bool {
+	if group, err := foregroundGroup(f); err == nil && group != unix.Getpgrp() {
+		time.Sleep(terminalPoll)
+		return false
+	}
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return true
 	}
-	group := 0
-	conn.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
-	return err != nil || group == unix.Getpgrp()
+	ready := 1
+	conn.Control(func(fd uintptr) {
+		ready, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(terminalPoll.Milliseconds()))
+	})
+	return ready > 0 || err != nil && err != unix.EINTR
+}
+
+// foregroundGroup returns the process group in the foreground of a terminal.
+func foregroundGroup(f *os.File) (group int, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if cerr := conn.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }); cerr != nil {
+		return 0, cerr
+	}
+	return group, err
 }

@@ -2,5 +2,7 @@ package launch
 
 import "os"
 
-// foreground returns true: on Windows, a process may always read from f.
-func foreground(*os.File, <-chan struct{}) bool { return true }
+// isTerminal returns false: on Windows, a process may always read from f.
+func isTerminal(*os.File) bool { return false }
+
+func mayRead(*os.File) bool { return true }

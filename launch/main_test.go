@@ -206,7 +206,7 @@ func launchShells(args []string) error {
 	Notify(signals)
 	return Run(context.Background(), Config{
 		Size: size, Program: "sh", Args: []string{"-c", args[1]}, Unlabeled: true, Signals: signals,
-		Stdout: os.Stdout, Stderr: os.Stderr, Guard: []string{"guard"},
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Guard: []string{"guard"},
 	})
 }
 
