@@ -8,10 +8,7 @@ import (
 	"syscall"
 )
 
-const (
-	hangup     = syscall.SIGHUP
-	brokenPipe = int(syscall.SIGPIPE)
-)
+const brokenPipe = int(syscall.SIGPIPE)
 
 // forwarded are the signals that Notify relays. SIGPIPE is one of them only so
 // that it does not end the launcher.

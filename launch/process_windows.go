@@ -5,10 +5,7 @@ import (
 	"syscall"
 )
 
-const (
-	hangup     = syscall.SIGHUP
-	brokenPipe = int(syscall.SIGPIPE)
-)
+const brokenPipe = int(syscall.SIGPIPE)
 
 // forwarded are the signals that Notify relays.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM}

@@ -163,11 +163,12 @@ func errTransport(name string) error {
 }
 
 // Notify relays to c the signals that a launcher forwards to its ranks. From then
-// on, a write to a closed pipe is an error and does not end this process. A
-// hang-up is not relayed if it is ignored, as under nohup. c should be buffered.
+// on, a write to a closed pipe is an error and does not end this process. A signal
+// that this process was started to ignore is not relayed: a hang-up under nohup, or
+// an interrupt in the background of a script. c should be buffered.
 func Notify(c chan<- os.Signal) {
 	for _, sig := range forwarded {
-		if sig != hangup || !signal.Ignored(sig) {
+		if !signal.Ignored(sig) {
 			signal.Notify(c, sig)
 		}
 	}

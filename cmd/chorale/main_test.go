@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,8 +31,12 @@ func TestMain(m *testing.M) {
 // Each file in testdata shows one behavior of the command, as a user sees it.
 func TestCommand(t *testing.T) {
 	// A process that handles a signal hands the default on to its children: the commands
-	// do not ignore hang-ups, also if these tests run under nohup.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	// ignore no signals, also if these tests run under nohup.
+	for _, sig := range signals {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
