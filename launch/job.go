@@ -200,8 +200,12 @@ func (j *job) start(p *process, label string, lines bool) error {
 			f.Close()
 		}
 	}()
+	hold := 0
+	if lines {
+		hold = maxLine
+	}
 	for _, to := range []*sink{j.out, j.err} {
-		pipe, w, err := newOutputPipe(&stream{to: to, label: label, lines: lines})
+		pipe, w, err := newOutputPipe(&stream{to: to, label: label, hold: hold})
 		if err != nil {
 			return err
 		}

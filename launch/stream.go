@@ -5,14 +5,14 @@ import (
 	"io"
 )
 
-// maxLine is the number of bytes of a line that are held back until its end comes.
+// maxLine is the hold of a rank's streams.
 const maxLine = 1 << 20
 
 // A stream is one output of one process on its way to a sink.
 type stream struct {
 	to    *sink
 	label string // precedes each line; "" leaves the bytes as they are
-	lines bool   // whole lines are written at a time; otherwise, bytes as they come
+	hold  int    // how many bytes of a line are held back until its end comes; 0 writes bytes as they come
 
 	buf    []byte // what is not written yet, with labels
 	whole  int    // the number of bytes of buf that are whole lines
@@ -26,7 +26,7 @@ func (s *stream) copy(r io.Reader) {
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(chunk)
-		if s.lines {
+		if s.hold > 0 {
 			s.add(chunk[:n])
 		} else if n > 0 {
 			s.to.write(s, chunk[:n], false)
@@ -51,7 +51,7 @@ func (s *stream) add(p []byte) {
 		}
 	}
 	goesOn := s.open && s.whole == 0
-	s.open = s.inLine && (goesOn || len(s.buf)-s.whole >= maxLine)
+	s.open = s.inLine && (goesOn || len(s.buf)-s.whole >= s.hold)
 	n := s.whole
 	if s.open {
 		n = len(s.buf)
