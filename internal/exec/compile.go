@@ -17,12 +17,24 @@ type Config struct {
 	// Temporal says that received and copied bytes are best kept in cache: see
 	// transport.Recv.
 	Temporal bool
+
+	// Deferred says that the operation is not called inside of Exchange, because it
+	// may panic, call the endpoint, or never return. Incoming bytes are received into
+	// memory of their own, and combined when the Exchange is over.
+	Deferred bool
+
+	// Memory is what runs of the plan compute in; nil for one of its own. Plans that
+	// never run at the same time may share one.
+	Memory *Memory
 }
 
 // Compile compiles the program of one rank. It takes time proportional to the
 // program's length.
 func Compile(s *sched.Schedule, config Config) *Plan {
 	rank := config.Rank
+	if config.Memory == nil {
+		config.Memory = new(Memory)
+	}
 	c := compiler{
 		Config:  config,
 		layouts: [3]Layout{sched.In: config.In, sched.Out: config.Out, sched.Scratch: config.Out},
@@ -33,30 +45,40 @@ func Compile(s *sched.Schedule, config Config) *Plan {
 		out:      config.Out.Range(s.Extent(sched.Out, rank)),
 		padding:  newPadding(config.Out),
 		temporal: config.Temporal,
+		memory:   config.Memory,
 	}
 	program := s.Program(rank)
-	p.steps = make([]step, len(program))
-	for i, st := range program {
-		p.steps[i] = c.step(st)
+	p.steps = make([]step, 0, len(program)+1)
+	for _, st := range program {
+		p.steps = append(p.steps, c.step(st))
+	}
+	if len(c.deferred) > 0 {
+		p.steps = append(p.steps, step{copies: c.deferred})
+	}
+	c.scratch.Hi = max(c.scratch.Lo, c.scratch.Hi)
+	c.placeReceived(p.steps)
+	for i := range p.steps {
 		p.stats.add(p.steps[i])
 	}
-	if c.scratch.Len() > 0 {
-		p.scratch = memory{c.scratch.Lo, allocate(c.scratch.Len())}
-	}
 	p.needsCopy = readsWrittenInput(program)
+	p.divide(c.scratch)
 	return p
 }
 
 // A compiler turns steps of blocks into steps of bytes.
 type compiler struct {
 	Config
-	layouts [3]Layout   // by buffer
-	scratch sched.Range // the bytes of scratch that the program touches
+	layouts  [3]Layout   // by buffer
+	scratch  sched.Range // the bytes of scratch that the program touches
+	received int         // the most bytes that a step receives to be combined later
+	deferred []localCopy // what the next step begins with: see deferRecv
 }
 
 func (c *compiler) step(st sched.Step) step {
 	fused := make([]bool, len(st.Copies))
-	var s step
+	s := step{copies: c.deferred}
+	c.deferred = nil
+	received := 0
 	for k, r := range st.Recvs {
 		into := c.bytes(r.Dst, r.Blocks)
 		target := recvTarget{into, into, r.How}
@@ -65,12 +87,17 @@ func (c *compiler) step(st sched.Step) step {
 			fused[i] = true
 			target.held = c.bytes(st.Copies[i].Src, st.Copies[i].Blocks)
 		}
+		if c.Deferred && (r.How != sched.Replace || recv.Ordered) {
+			recv.Ordered, recv.Temporal = false, true
+			target = c.deferRecv(target, &received)
+		}
 		s.targets = append(s.targets, target)
 		s.wire.Recvs = append(s.wire.Recvs, recv)
 	}
 	for i, cp := range st.Copies {
 		if !fused[i] {
-			s.copies = append(s.copies, localCopy{c.bytes(cp.Src, cp.Blocks), c.bytes(cp.Dst, cp.Into()), cp.How})
+			to := c.bytes(cp.Dst, cp.Into())
+			s.copies = append(s.copies, localCopy{c.bytes(cp.Src, cp.Blocks), to, to, cp.How})
 		}
 	}
 	for _, send := range st.Sends {
@@ -82,6 +109,47 @@ func (c *compiler) step(st sched.Step) step {
 		s.wire.Sends = append(s.wire.Sends, transport.Send{To: to})
 	}
 	return s
+}
+
+// received is the buffer of bytes that are received to be combined later. It lies
+// behind the scratch: see placeReceived.
+const received = sched.Scratch + 1
+
+// deferRecv makes of a receive one that lands in memory of its own, and a copy at the
+// beginning of the next step that combines what was received. The copies of a step are
+// done in the order listed, before anything is sent. At counts the bytes that the step
+// receives so.
+func (c *compiler) deferRecv(t recvTarget, at *int) recvTarget {
+	n := t.into.hi - t.into.lo
+	landed := byteRange{received, *at, *at + n}
+	*at += align(n)
+	c.received = max(c.received, *at)
+	c.deferred = append(c.deferred, localCopy{landed, t.into, t.held, t.how})
+	return recvTarget{landed, landed, sched.Replace}
+}
+
+// placeReceived moves the received bytes behind the scratch, now that the length of
+// the scratch is known.
+func (c *compiler) placeReceived(steps []step) {
+	if c.received == 0 {
+		return
+	}
+	at := c.scratch.Lo + align(c.scratch.Len())
+	place := func(r *byteRange) {
+		if r.buffer == received {
+			*r = byteRange{sched.Scratch, at + r.lo, at + r.hi}
+		}
+	}
+	for i := range steps {
+		for k := range steps[i].targets {
+			place(&steps[i].targets[k].into)
+			place(&steps[i].targets[k].held)
+		}
+		for k := range steps[i].copies {
+			place(&steps[i].copies[k].from)
+		}
+	}
+	c.scratch.Hi = at + c.received
 }
 
 func (c *compiler) member(rank int) int {

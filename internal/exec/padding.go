@@ -4,10 +4,10 @@ package exec
 // need blocks of equal length, and so a part length that is a multiple of the number
 // of blocks per part.
 type padding struct {
-	part    int    // bytes of the caller's part
-	gap     int    // bytes that a padded part has more; 0 if nothing is padded
-	elem    int    // bytes per element
-	in, out []byte // padded copies of the caller's memory
+	part        int // bytes of the caller's part
+	gap         int // bytes that a padded part has more; 0 if nothing is padded
+	elem        int // bytes per element
+	inAt, outAt int // where the padded copies of the caller's memory begin
 }
 
 func newPadding(l Layout) padding {
@@ -27,13 +27,9 @@ func (p *padding) unpaddedLen(n int) int {
 	return n / (p.part + p.gap) * p.part
 }
 
-// pad copies parts to padded ones, which it allocates if padded is nil. Each gap
-// holds copies of the last element of its part, because an operation is defined
-// for it.
-func (p *padding) pad(padded, parts []byte) []byte {
-	if padded == nil {
-		padded = allocate(len(parts) / p.part * (p.part + p.gap))
-	}
+// pad copies parts to padded ones. Each gap holds copies of the last element of its
+// part, because an operation is defined for it.
+func (p *padding) pad(padded, parts []byte) {
 	for i := 0; i*p.part < len(parts); i++ {
 		long := padded[i*(p.part+p.gap) : (i+1)*(p.part+p.gap)]
 		copy(long, parts[i*p.part:(i+1)*p.part])
@@ -41,7 +37,6 @@ func (p *padding) pad(padded, parts []byte) []byte {
 			copy(long[at:], long[p.part-p.elem:p.part])
 		}
 	}
-	return padded
 }
 
 // unpad is the inverse of pad.

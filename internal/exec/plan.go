@@ -7,15 +7,16 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A Plan is a program compiled for the sizes of one call. It holds the scratch
-// memory that the program needs, and everything else that a run uses, so that runs
-// allocate nothing. A plan is for one run at a time.
+// A Plan is a program compiled for the sizes of one call. It holds everything that a
+// run uses but its Memory, so that runs allocate nothing. A plan is for one run at a
+// time.
 type Plan struct {
 	steps     []step
 	in, out   sched.Range // the bytes of the vector that the rank's In and Out hold
-	scratch   memory
-	inputCopy memory // stands in for In where In and Out share memory and the program needs both
-	needsCopy bool   // the program reads bytes of In after it has written them in Out
+	scratch   sched.Range // the bytes of scratch that a run uses
+	memory    *Memory     // holds the scratch, then what the two fields below say
+	copyAt    int         // where the copy of In begins, and the memory of other runs ends
+	needsCopy bool        // the program reads bytes of In after it has written them in Out
 	padding   padding
 	temporal  bool // copies keep what they write in cache
 	stats     Stats
@@ -42,10 +43,11 @@ type byteRange struct {
 	lo, hi int
 }
 
-// A localCopy is a copy within the rank.
+// A localCopy is a copy within the rank. If it combines, held is the other operand,
+// most often the same as to.
 type localCopy struct {
-	from, to byteRange
-	how      sched.Combine
+	from, to, held byteRange
+	how            sched.Combine
 }
 
 // A recvTarget is where one of wire.Recvs writes to. Held is into itself unless a
@@ -55,8 +57,8 @@ type recvTarget struct {
 	how        sched.Combine
 }
 
-// A memory is a buffer that covers the bytes lo ≤ b < lo+len(bytes) of its kind.
-type memory struct {
+// A segment is a buffer that covers the bytes lo ≤ b < lo+len(bytes) of its kind.
+type segment struct {
 	lo    int
 	bytes []byte
 }
@@ -80,8 +82,30 @@ func (p *Plan) InLen() int { return p.padding.unpaddedLen(p.in.Len()) }
 // OutLen returns the bytes of out that Run needs.
 func (p *Plan) OutLen() int { return p.padding.unpaddedLen(p.out.Len()) }
 
-// allocate returns n bytes aligned for any element type.
-func allocate(n int) []byte {
-	words := make([]uint64, (n+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+// Size returns about how many bytes the plan itself takes, without its Memory.
+func (p *Plan) Size() int {
+	n := int(unsafe.Sizeof(*p)) + cap(p.steps)*int(unsafe.Sizeof(step{}))
+	for i := range p.steps {
+		st := &p.steps[i]
+		n += cap(st.copies) * int(unsafe.Sizeof(localCopy{}))
+		n += cap(st.sends) * int(unsafe.Sizeof(byteRange{}))
+		n += cap(st.targets) * int(unsafe.Sizeof(recvTarget{}))
+		n += cap(st.wire.Recvs) * int(unsafe.Sizeof(transport.Recv{}))
+		n += cap(st.wire.Sends) * int(unsafe.Sizeof(transport.Send{}))
+		for _, send := range st.wire.Sends {
+			n += cap(send.To) * int(unsafe.Sizeof(0))
+		}
+	}
+	return n
+}
+
+// divide lays out the memory of a run: scratch, padded parts, and a copy of In.
+func (p *Plan) divide(scratch sched.Range) {
+	p.scratch = scratch
+	p.copyAt = align(scratch.Len())
+	if p.padding.gap > 0 {
+		p.padding.inAt = p.copyAt
+		p.padding.outAt = p.padding.inAt + align(p.in.Len())
+		p.copyAt = p.padding.outAt + align(p.out.Len())
+	}
 }

@@ -30,10 +30,10 @@ func (e *StepError) Unwrap() error { return e.Err }
 // bytes long. They must not overlap unless InPlace reports true. Op may be the zero
 // Op if the program combines nothing.
 //
-// A run allocates nothing, except for the first one that finds in and out to be the
-// same memory, or needs padding. An error of the endpoint is returned as a
-// [*StepError]. The plan keeps no reference to in and out after a run without an
-// error.
+// A run allocates nothing, except for one that needs more of its Memory than all before
+// it. An error of the endpoint is returned as a [*StepError]. A panic of op passes
+// through Run. The plan keeps no reference to in and out, except after such a panic: see
+// Release.
 func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
 	if len(in) != p.InLen() || len(out) != p.OutLen() {
 		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.InLen(), p.OutLen())
@@ -41,10 +41,13 @@ func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 	if p.padding.gap == 0 {
 		return p.run(ctx, ep, sig, in, out, op)
 	}
-	p.padding.in = p.padding.pad(p.padding.in, in)
-	p.padding.out = p.padding.pad(p.padding.out, out)
-	err := p.run(ctx, ep, sig, p.padding.in, p.padding.out, op)
-	p.padding.unpad(out, p.padding.out)
+	bytes := p.memory.lend(p.copyAt)
+	paddedIn := bytes[p.padding.inAt:][:p.in.Len()]
+	paddedOut := bytes[p.padding.outAt:][:p.out.Len()]
+	p.padding.pad(paddedIn, in)
+	p.padding.pad(paddedOut, out)
+	err := p.run(ctx, ep, sig, paddedIn, paddedOut, op)
+	p.padding.unpad(out, paddedOut)
 	return err
 }
 
@@ -52,9 +55,11 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 	var m memories // set field by field: a composite literal would be built elsewhere and copied
 	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
 	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out
-	m[sched.Scratch] = p.scratch
+	if p.copyAt > 0 {
+		m[sched.Scratch].lo, m[sched.Scratch].bytes = p.scratch.Lo, p.memory.lend(p.copyAt)
+	}
 	if p.needsCopy && Overlap(in, out) {
-		m[sched.In] = p.copyInput(in)
+		p.copyInput(&m)
 	}
 	for i := range p.steps {
 		st := &p.steps[i]
@@ -67,20 +72,21 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 		st.bind(&m, sig, op)
 		err := ep.Exchange(ctx, st.wire)
 		if err != nil {
+			p.Release()
 			return &StepError{i, err}
 		}
 	}
-	p.release()
+	p.Release()
 	return nil
 }
 
-// copyInput returns a copy of in, in memory that the plan keeps.
-func (p *Plan) copyInput(in []byte) memory {
-	if p.inputCopy.bytes == nil {
-		p.inputCopy = memory{p.in.Lo, allocate(len(in))}
-	}
-	copy(p.inputCopy.bytes, in)
-	return p.inputCopy
+// copyInput replaces In by a copy of it.
+func (p *Plan) copyInput(m *memories) {
+	in := m[sched.In].bytes
+	bytes := p.memory.lend(p.copyAt + len(in))
+	copy(bytes[p.copyAt:], in)
+	m[sched.In].bytes, m[sched.Scratch].bytes = bytes[p.copyAt:][:len(in)], bytes
+	m[sched.Scratch].lo = p.scratch.Lo
 }
 
 // bind sets the memory of the step's wire form.
@@ -101,9 +107,9 @@ func (st *step) bind(m *memories, sig transport.Signature, op Op) {
 	}
 }
 
-// release drops the references to the caller's memory, which a cached plan would
-// keep alive.
-func (p *Plan) release() {
+// Release drops the references to the caller's memory, which a cached plan would
+// keep alive. Run calls it, unless the operation panics.
+func (p *Plan) Release() {
 	for i := range p.steps {
 		wire := &p.steps[i].wire
 		for k := range wire.Sends {
@@ -116,7 +122,7 @@ func (p *Plan) release() {
 }
 
 // memories holds In, Out and Scratch.
-type memories [3]memory
+type memories [3]segment
 
 func (m *memories) slice(r byteRange) []byte {
 	if r.lo == r.hi {
@@ -130,9 +136,9 @@ func (m *memories) copy(c *localCopy, op Op, temporal bool) {
 	from, to := m.slice(c.from), m.slice(c.to)
 	switch c.how {
 	case sched.Left:
-		op.Left(to, to, from)
+		op.Left(to, m.slice(c.held), from)
 	case sched.Right:
-		op.Right(to, to, from)
+		op.Right(to, m.slice(c.held), from)
 	default:
 		if unsafe.SliceData(from) != unsafe.SliceData(to) {
 			transport.Copy(to, from, temporal)
