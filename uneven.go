@@ -3,6 +3,7 @@ package chorale
 import (
 	"context"
 
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -15,7 +16,7 @@ import (
 func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
 	a := arguments[T]{callKey: callKey{collective: sched.Scatter, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
 	whole, own, err := c.sumCounts(&a.callKey, counts)
-	if c.rank != root {
+	if c.Rank() != root {
 		a.in = nil
 	} else if err == nil && len(src) != whole {
 		err = c.rejectCallf(a.collective.String(), "src has %d elements: want %d, the sum of counts", len(src), whole)
@@ -35,7 +36,7 @@ func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, r
 func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
 	a := arguments[T]{callKey: callKey{collective: sched.Gather, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
 	whole, own, err := c.sumCounts(&a.callKey, counts)
-	if c.rank != root {
+	if c.Rank() != root {
 		a.out = nil
 	} else if err == nil && len(dst) != whole {
 		err = c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, the sum of counts", len(dst), whole)
@@ -108,6 +109,8 @@ func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, src
 		return c.rejectCallf(a.collective.String(), "src has %d elements: want %d, the sum of srcCounts", len(src), srcLen)
 	case len(dst) != dstLen:
 		return c.rejectCallf(a.collective.String(), "dst has %d elements: want %d, the sum of dstCounts", len(dst), dstLen)
+	case exec.Overlap(bytesOf(src), bytesOf(dst)):
+		return c.rejectCallf(a.collective.String(), "dst and src overlap: want no memory in common")
 	}
 	return do(ctx, c, &a, options)
 }
@@ -115,8 +118,8 @@ func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, src
 // sumCounts returns the sum of counts and the rank's own count, and sets the key's
 // digest of them.
 func (c *Comm) sumCounts(key *callKey, counts []int) (whole, own int, err error) {
-	if len(counts) != c.size {
-		return 0, 0, c.rejectCallf(key.collective.String(), "%d counts: want %d, one per rank", len(counts), c.size)
+	if c == nil || len(counts) != c.size {
+		return 0, 0, c.rejectCallf(key.collective.String(), "%d counts: want %d, one per rank", len(counts), c.Size())
 	}
 	key.uneven = 1
 	for rank, n := range counts {

@@ -173,3 +173,19 @@ func TestCountsThatDifferBetweenRanksAreAMismatch(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestAllToAllVInPlaceIsAnArgumentError(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		buf := []int{1, 2, 3, 4}
+		send, receive := []int{1, 2}, []int{1, 2}
+		if c.Rank() == 1 {
+			send, receive = []int{2, 1}, []int{2, 1}
+		}
+		for _, src := range [][]int{buf[:3], buf[1:]} {
+			if err := chorale.AllToAllV(ctx, c, buf[:3], src, receive, send); !errors.Is(err, chorale.ErrArgument) {
+				return fmt.Errorf("got %v, want that dst and src overlap", err)
+			}
+		}
+		return same(c, "buf", buf, []int{1, 2, 3, 4})
+	})
+}
