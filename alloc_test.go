@@ -125,7 +125,7 @@ func TestCacheOfCallsIsBounded(t *testing.T) {
 				return fmt.Errorf("%d elements: %w", n, err)
 			}
 		}
-		if got := chorale.Kept(c); got != chorale.KeptCalls {
+		if got := c.Held().Calls; got != chorale.KeptCalls {
 			return fmt.Errorf("%d calls are kept, want %d", got, chorale.KeptCalls)
 		}
 		return nil

@@ -90,6 +90,24 @@ func BenchmarkAllReduce1MiB(b *testing.B) {
 	}
 }
 
+// BenchmarkAllReduceFunc1MiB is BenchmarkAllReduce1MiB with an operation of the
+// caller's own.
+func BenchmarkAllReduceFunc1MiB(b *testing.B) {
+	for _, p := range []int{2, 4, 8} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			bufs := make([][]float32, p)
+			for i := range bufs {
+				bufs[i] = make([]float32, 1<<18)
+			}
+			add := chorale.Op[float32]{Combine: func(a, b float32) float32 { return a + b }, Commutative: true}
+			b.SetBytes(1 << 20)
+			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+				return chorale.AllReduceFunc(ctx, c, bufs[c.Rank()], bufs[c.Rank()], add)
+			})
+		})
+	}
+}
+
 // BenchmarkTenThousandRanks makes a job of 10,000 goroutines that does one
 // allreduce and ends.
 func BenchmarkTenThousandRanks(b *testing.B) {

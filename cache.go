@@ -1,17 +1,27 @@
 package chorale
 
-// KeptCalls is the number of different calls that a communicator caches.
-const KeptCalls = 256
+import "sync/atomic"
 
-// A callCache holds the calls that a communicator has compiled.
+const (
+	// KeptCalls is how many compiled calls a communicator caches.
+	KeptCalls = 256
+	// KeptBytes is how many bytes the programs of the cached calls take, unless one
+	// program alone takes more.
+	KeptBytes = 16 << 20
+)
+
+// A callCache holds the calls that a communicator has compiled. If it is full, it
+// drops the calls that were compiled first, except those that were made last.
 type callCache struct {
 	calls  map[callKey]*call
-	kept   []*call // a ring, in the order of compilation
-	oldest int
+	queue  []*call   // in the order of compilation
+	bytes  int       // of the programs
 	recent [16]*call // the last call of each cache slot: see slot
+	kept   *keptCounts
 }
 
-func newCallCache() callCache { return callCache{calls: make(map[callKey]*call)} }
+// keptCounts counts what a communicator keeps, with its nonblocking and prepared calls.
+type keptCounts struct{ calls, programs, memory atomic.Int64 }
 
 // find returns the compiled call of a key and counts, or nil.
 func (c *callCache) find(key *callKey, counts *partCounts) *call {
@@ -32,17 +42,55 @@ func (c *callCache) slot(key *callKey) **call {
 	return &c.recent[uint(int(key.collective)*5+key.root)%uint(len(c.recent))]
 }
 
-// add caches a call. If the cache is full, the call replaces the oldest one.
-func (c *callCache) add(compiled *call) {
-	if len(c.kept) < KeptCalls {
-		c.kept = append(c.kept, compiled)
-	} else {
-		if old := c.kept[c.oldest]; c.calls[old.key] == old {
-			delete(c.calls, old.key)
-		}
-		c.kept[c.oldest] = compiled
-		c.oldest = (c.oldest + 1) % KeptCalls
+// add caches a call, and drops others until it has room.
+func (c *callCache) add(added *call) {
+	if c.calls == nil {
+		c.calls = make(map[callKey]*call)
 	}
-	c.calls[compiled.key] = compiled
-	*c.slot(&compiled.key) = compiled
+	if same := c.calls[added.key]; same != nil { // of other counts with the same digest
+		c.drop(same)
+	}
+	for spared := 0; len(c.queue) > 0 && (len(c.queue) == KeptCalls || c.bytes+added.size > KeptBytes); {
+		oldest := c.queue[0]
+		if *c.slot(&oldest.key) == oldest && spared < len(c.recent) {
+			copy(c.queue, c.queue[1:])
+			c.queue[len(c.queue)-1] = oldest
+			spared++
+			continue
+		}
+		c.drop(oldest)
+	}
+	c.calls[added.key] = added
+	c.queue = append(c.queue, added)
+	*c.slot(&added.key) = added
+	c.count(1, added.size)
+}
+
+// drop removes a call.
+func (c *callCache) drop(dropped *call) {
+	for i, call := range c.queue {
+		if call == dropped {
+			copy(c.queue[i:], c.queue[i+1:])
+			c.queue[len(c.queue)-1] = nil
+			c.queue = c.queue[:len(c.queue)-1]
+			break
+		}
+	}
+	delete(c.calls, dropped.key)
+	if slot := c.slot(&dropped.key); *slot == dropped {
+		*slot = nil
+	}
+	c.count(-1, -dropped.size)
+}
+
+// clear drops all calls.
+func (c *callCache) clear() {
+	c.count(-len(c.queue), -c.bytes)
+	*c = callCache{kept: c.kept}
+}
+
+func (c *callCache) count(calls, bytes int) {
+	c.bytes += bytes
+	c.kept.calls.Add(int64(calls))
+	c.kept.programs.Add(int64(bytes))
 }

@@ -1,7 +1,6 @@
 package chorale
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -61,18 +60,17 @@ type call struct {
 	signature string
 	algorithm string
 	plan      *exec.Plan
-	combiner  combiner // nil where nothing is combined
+	size      int     // bytes of the plan and the key, about
+	op        exec.Op // the kernel; zero where nothing is combined, or by a callerOp
+	callerOp  any     // a *callerOp[T] if the operation is the caller's function
 }
 
 // do makes a collective call. It compiles the call unless the cache has it.
 func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) error {
-	if !c.busy.CompareAndSwap(false, true) {
-		return c.newError(a.collective.String(), ErrBusy)
+	if c == nil || !c.state.CompareAndSwap(idle, busy) {
+		return c.unusable(a.collective.String())
 	}
-	defer c.busy.Store(false)
-	if c.freed {
-		return c.newError(a.collective.String(), fmt.Errorf("the communicator was freed: %w", ErrClosed))
-	}
+	defer c.end()
 	// A call that fails from here on counts. So ranks that all fail stay in step,
 	// and other ranks notice that this one has moved on.
 	signature := transport.Signature{Context: c.context, Sequence: c.sequence}
@@ -95,26 +93,17 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 		return c.argumentErrorf(a.collective.String(), "dst and src overlap: want the same memory, or none in common")
 	}
 	signature.Call = call.signature
-	var op exec.Op
-	if call.combiner != nil {
-		if f, ok := call.combiner.(*funcCombiner[T]); ok {
-			f.combine, f.panicked = a.op.Combine, nil
-		}
-		op = call.combiner.op()
+	var err error
+	if a.custom {
+		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, signature, in, out, a.op.Combine)
+	} else if err = call.plan.Run(ctx, c.job.endpoint, signature, in, out, call.op); err != nil {
+		err = c.failed(a.collective.String(), err)
 	}
-	if err := call.plan.Run(ctx, c.job.endpoint, signature, in, out, op); err != nil {
-		return c.failed(a.collective.String(), err)
-	}
-	if chosen.stats != nil {
+	if err == nil && chosen.stats != nil {
 		s := call.plan.Stats()
 		*chosen.stats = Stats{call.algorithm, s.Steps, s.Messages, s.Bytes}
 	}
-	if call.combiner != nil {
-		if err := call.combiner.failure(); err != nil {
-			return c.failed(a.collective.String(), err)
-		}
-	}
-	return nil
+	return err
 }
 
 // compile makes a call from its arguments, or returns an argument error.
@@ -129,14 +118,13 @@ func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
 	compiled := &call{key: a.callKey, counts: partCounts{slices.Clone(a.counts.in), slices.Clone(a.counts.out)}}
 	opName := ""
 	if a.collective.Combines() {
-		kernel := kernel.For(a.callKey.op, a.elem.Kind())
-		opName = cmp.Or(a.callKey.op.String(), "func")
-		switch {
-		case kernel != nil:
-			compiled.combiner = newBuiltin(kernel)
-		case a.custom:
-			compiled.combiner = newFunc[T]()
-		default:
+		opName = a.callKey.op.String()
+		if a.custom {
+			opName = "func"
+			compiled.callerOp = newCallerOp[T]()
+		} else if f := kernelOf(a); f != nil {
+			compiled.op = builtinOp(f)
+		} else {
 			return nil, c.argumentErrorf(name, "the operation has no Combine function")
 		}
 	}
@@ -154,8 +142,10 @@ func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
 	compiled.plan = exec.Compile(s, exec.Config{
 		Rank: c.rank, Members: c.members, In: in, Out: out,
 		Temporal: selection.Temporal(s.Collective, s.P, held),
+		Deferred: a.custom, Memory: &c.memory,
 	})
 	compiled.signature = describe(a.callKey, a.counts, opName, s.Algorithm)
+	compiled.size = compiled.plan.Size() + len(compiled.signature) + 8*(len(a.counts.in)+len(a.counts.out))
 	return compiled, nil
 }
 

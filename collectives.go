@@ -10,7 +10,7 @@ import (
 // length. The root may return before other ranks have received.
 func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int, options ...Option) error {
 	in := buf
-	if c.rank != root {
+	if c.Rank() != root {
 		in = nil
 	}
 	var a arguments[T]
@@ -28,7 +28,7 @@ func Reduce[T any](ctx context.Context, c *Comm, dst, src []T, op func() Op[T], 
 
 // ReduceFunc is [Reduce] with an operation of the caller's own.
 func ReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], root int, options ...Option) error {
-	if c.rank != root {
+	if c.Rank() != root {
 		dst = nil
 	} else if err := c.checkSameLength(sched.Reduce, len(dst), len(src)); err != nil {
 		return err
@@ -62,7 +62,7 @@ func AllReduceFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[T], 
 // own part of it; on other ranks src is ignored and may be nil. The root may return
 // before other ranks have received.
 func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
-	if c.rank != root {
+	if c.Rank() != root {
 		src = nil
 	} else if err := c.checkParts(sched.Scatter, "src", len(src), "dst", len(dst)); err != nil {
 		return err
@@ -77,7 +77,7 @@ func Scatter[T any](ctx context.Context, c *Comm, dst, src []T, root int, option
 // own part of it; on other ranks dst is ignored and may be nil. Other ranks may
 // return before the root has received.
 func Gather[T any](ctx context.Context, c *Comm, dst, src []T, root int, options ...Option) error {
-	if c.rank != root {
+	if c.Rank() != root {
 		dst = nil
 	} else if err := c.checkParts(sched.Gather, "dst", len(dst), "src", len(src)); err != nil {
 		return err
@@ -120,14 +120,15 @@ func ReduceScatterFunc[T any](ctx context.Context, c *Comm, dst, src []T, op Op[
 // AllToAll copies part s of rank r's src to part r of rank s's dst. Both have Size
 // parts of the same length, on all ranks; dst may be src.
 func AllToAll[T any](ctx context.Context, c *Comm, dst, src []T, options ...Option) error {
-	if len(src)%c.size != 0 {
-		return c.rejectCallf(sched.AllToAll.String(), "src has %d elements: want a part as long for each of %d ranks", len(src), c.size)
+	size := max(1, c.Size())
+	if len(src)%size != 0 {
+		return c.rejectCallf(sched.AllToAll.String(), "src has %d elements: want a part as long for each of %d ranks", len(src), size)
 	}
 	if err := c.checkSameLength(sched.AllToAll, len(dst), len(src)); err != nil {
 		return err
 	}
 	var a arguments[T]
-	a.set(sched.AllToAll, 0, len(src)/c.size, dst, src)
+	a.set(sched.AllToAll, 0, len(src)/size, dst, src)
 	return do(ctx, c, &a, options)
 }
 
@@ -174,7 +175,8 @@ func Shift[T any](ctx context.Context, c *Comm, dst, src []T, by int, options ..
 		return err
 	}
 	var a arguments[T]
-	a.set(sched.Shift, ((by%c.size)+c.size)%c.size, len(src), dst, src)
+	size := max(1, c.Size())
+	a.set(sched.Shift, (by%size+size)%size, len(src), dst, src)
 	return do(ctx, c, &a, options)
 }
 
@@ -196,8 +198,8 @@ func (c *Comm) checkSameLength(collective sched.Collective, dst, src int) error 
 // checkParts rejects the call unless one buffer has a part per rank, each as long
 // as the other buffer.
 func (c *Comm) checkParts(collective sched.Collective, whole string, wholeLen int, part string, partLen int) error {
-	if wholeLen != c.size*partLen {
-		return c.rejectCallf(collective.String(), "%s has %d elements: want %d, %d ranks times the %d of %s", whole, wholeLen, c.size*partLen, c.size, partLen, part)
+	if wholeLen != c.Size()*partLen {
+		return c.rejectCallf(collective.String(), "%s has %d elements: want %d, %d ranks times the %d of %s", whole, wholeLen, c.Size()*partLen, c.Size(), partLen, part)
 	}
 	return nil
 }

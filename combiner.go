@@ -1,67 +1,89 @@
 package chorale
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/internal/kernel"
+	"github.com/chorale-go/chorale/transport"
 )
 
-// A combiner is an operation on bytes, in the form that package exec needs.
-type combiner interface {
-	op() exec.Op
-	failure() error
-}
-
-// A builtinCombiner is a kernel.
-type builtinCombiner exec.Op
-
-func newBuiltin(f kernel.Func) builtinCombiner {
-	return builtinCombiner{
+// builtinOp returns the operation on bytes of a kernel.
+func builtinOp(f kernel.Func) exec.Op {
+	return exec.Op{
 		Left:  func(into, held, incoming []byte) { f(into, incoming, held) },
 		Right: func(into, held, incoming []byte) { f(into, held, incoming) },
 	}
 }
 
-func (b builtinCombiner) op() exec.Op  { return exec.Op(b) }
-func (builtinCombiner) failure() error { return nil }
-
-// A funcCombiner calls a caller's function. A cached call has one funcCombiner, and
-// each use of the call sets its own function.
-type funcCombiner[T any] struct {
-	combine  func(a, b T) T
-	bound    exec.Op
-	panicked any
+// kernelOf returns the kernel of a built-in operation on elements of type T, or nil.
+func kernelOf[T any](a *arguments[T]) kernel.Func {
+	if f := kernel.For(a.callKey.op, a.elem.Kind()); f != nil {
+		return f
+	}
+	if l, ok := any(*new(T)).(interface{ kernel(kernel.Op) kernel.Func }); ok {
+		return l.kernel(a.callKey.op)
+	}
+	return nil
 }
 
-func newFunc[T any]() *funcCombiner[T] {
-	f := new(funcCombiner[T])
-	f.bound = exec.Op{Left: f.left, Right: f.right}
+// A callerOp is an operation of the caller's on bytes. A cached call has one, and each
+// use of the call sets its function.
+type callerOp[T any] struct {
+	combine func(a, b T) T
+	op      exec.Op
+	inside  bool // combine is being called, or has not returned
+}
+
+func newCallerOp[T any]() *callerOp[T] {
+	f := new(callerOp[T])
+	f.op = exec.Op{
+		Left:  func(into, held, incoming []byte) { f.each(into, incoming, held) },
+		Right: func(into, held, incoming []byte) { f.each(into, held, incoming) },
+	}
 	return f
 }
 
-func (f *funcCombiner[T]) op() exec.Op { return f.bound }
-
-func (f *funcCombiner[T]) left(into, held, incoming []byte)  { f.each(into, incoming, held) }
-func (f *funcCombiner[T]) right(into, held, incoming []byte) { f.each(into, held, incoming) }
-
-// each combines element by element. A panic of the caller's function must not end a
-// goroutine of a transport. So each recovers it, and it becomes the call's error.
-func (f *funcCombiner[T]) each(into, a, b []byte) {
-	defer func() {
-		if r := recover(); r != nil {
-			f.panicked = r
-		}
-	}()
+// each combines element by element.
+func (f *callerOp[T]) each(into, a, b []byte) {
+	f.inside = true
 	x, y := elements[T](a), elements[T](b)
 	for i := range elements[T](into) {
 		elements[T](into)[i] = f.combine(x[i], y[i])
 	}
+	f.inside = false
 }
 
-func (f *funcCombiner[T]) failure() error {
-	if f.panicked == nil {
-		return nil
+// run runs a plan with the operation. If the function panics or leaves the goroutine,
+// what this rank has not computed yet is never sent: run ends the rank's part in the
+// job, so that every rank that needs it fails with the reason.
+func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transport.Signature, in, out []byte, combine func(a, b T) T) (err error) {
+	f.combine = combine
+	defer func() {
+		f.combine = nil
+		if !f.inside {
+			return
+		}
+		f.inside = false
+		call.plan.Release()
+		err = c.abandon(call.key.collective.String(), "the operation", recover())
+	}()
+	if err := call.plan.Run(ctx, c.job.endpoint, sig, in, out, f.op); err != nil {
+		return c.failed(call.key.collective.String(), err)
 	}
-	return fmt.Errorf("the operation panicked: %v", f.panicked)
+	return nil
+}
+
+// abandon ends this rank's part in the job because a function of the caller's has
+// panicked or, if the panic is nil, called runtime.Goexit. It returns the error of the
+// call, which the peers get as the reason.
+func (c *Comm) abandon(call, what string, panicked any) error {
+	err := fmt.Errorf("%s called runtime.Goexit", what)
+	if panicked != nil {
+		err = fmt.Errorf("%s panicked: %v", what, panicked)
+	}
+	e := c.newError(call, err)
+	c.abort(e)
+	return e
 }

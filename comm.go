@@ -3,11 +3,11 @@ package chorale
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/chorale-go/chorale/internal/exec"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -18,22 +18,39 @@ import (
 // one collective at a time; [Start] lets several be in progress. Each rank has a
 // Comm of its own, so ranks run concurrently.
 //
-// A Comm caches the calls that it has compiled: for each, the program and its
-// scratch memory. So the same call again allocates nothing. It keeps the
-// [KeptCalls] calls that were compiled last.
+// A Comm keeps memory for later calls, so that the same call again allocates nothing:
+// the programs of calls that it has compiled, [KeptCalls] and [KeptBytes] at most, and
+// the memory that the largest call so far has computed in, which all calls share.
+// [Comm.Held] counts both, and [Comm.Free] drops them.
+//
+// A nil Comm is what ranks get that are in no communicator. It has no ranks, and its
+// calls fail with ErrArgument.
 type Comm struct {
 	job *job
 	group
 	context  uint32 // of its messages; those of its nonblocking and prepared calls follow
 	sequence uint32 // of the next call
-	busy     atomic.Bool
-	freed    bool
+	state    atomic.Int32
 
 	cache       callCache
+	memory      exec.Memory
+	identity    *identity
+	splitter    *Comm // makes the calls of Split
+	window      int   // of numbers, in which the last Split has found one
 	nonblocking nonblockingCalls
 	prepared    preparedCalls
-	nextSource  map[int]int // by tag, the rank that RoundRobin receives from next; under job.mu
+	turns       map[int]*turns // of RoundRobin, by tag; under job.mu
+	tagged      taggedUse
+	released    bool // the endpoint has released the context; under job.mu
 }
+
+// The states of a communicator.
+const (
+	idle    int32 = iota
+	busy          // in a collective
+	freeing       // in a collective, and freed since
+	freed
+)
 
 // A group is the ranks of a communicator, as one of them sees it.
 type group struct {
@@ -47,9 +64,8 @@ type job struct {
 	endpoint transport.Endpoint
 	config   CommConfig
 
-	mu       sync.Mutex
-	creating bool   // a communicator is being created
-	next     uint32 // a number that no communicator of this rank has
+	mu      sync.Mutex
+	numbers numbers
 }
 
 // contextBits is how many bits of a context tell apart the contexts of one
@@ -81,44 +97,51 @@ type CommConfig struct {
 // endpoint's CheckUnreceived finds out whether ranks did not make the same calls; [Main]
 // and [Run] call it.
 func NewComm(endpoint transport.Endpoint, config CommConfig) *Comm {
-	return &Comm{
-		job:   &job{endpoint: endpoint, config: config, next: 1},
-		group: group{rank: endpoint.Rank(), size: endpoint.Size()},
-		cache: newCallCache(),
-	}
+	g := group{rank: endpoint.Rank(), size: endpoint.Size()}
+	j := &job{endpoint: endpoint, config: config}
+	return j.newComm(g, 0, 0)
 }
 
-// Rank returns this rank's number, 0 ≤ Rank < Size.
-func (c *Comm) Rank() int { return c.rank }
+// newComm returns the communicator of a number. Its calls count from base.
+func (j *job) newComm(g group, number, base uint32) *Comm {
+	return newComm(j, g, number<<contextBits, &identity{number: number, base: base, group: g})
+}
 
-// Size returns the number of ranks.
-func (c *Comm) Size() int { return c.size }
+// newComm returns a communicator of one context.
+func newComm(j *job, g group, context uint32, id *identity) *Comm {
+	c := &Comm{job: j, group: g, context: context, sequence: id.base, identity: id}
+	c.cache.kept, c.memory.Held = &id.kept, &id.kept.memory
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	id.open++
+	return c
+}
+
+// Rank returns this rank's number, 0 ≤ Rank < Size, and −1 if c is nil.
+func (c *Comm) Rank() int {
+	if c == nil {
+		return -1
+	}
+	return c.rank
+}
+
+// Size returns the number of ranks, and 0 if c is nil.
+func (c *Comm) Size() int {
+	if c == nil {
+		return 0
+	}
+	return c.size
+}
 
 // Close leaves the job, with all its communicators. Messages that were sent still
 // arrive. [Main] and [Run] call Close when the rank's function returns; after
 // [Join] and [NewComm] the caller does. To release one communicator only, use
 // [Comm.Free].
-func (c *Comm) Close() error { return c.job.endpoint.Close() }
-
-// Free releases a communicator that is no longer used, with all that it caches.
-// Each rank calls it when its own last call is done, whether or not other ranks are
-// still in theirs. A later blocking collective fails with ErrClosed. Free twice is
-// allowed. The communicator of [Main], [Run], [Join] or [NewComm] needs no Free.
-func (c *Comm) Free() {
-	endpoint := c.job.endpoint
-	if c.context == 0 || c.freed {
-		return
+func (c *Comm) Close() error {
+	if c == nil {
+		return c.unusable("close")
 	}
-	c.freed = true
-	endpoint.Release(c.context)
-	for _, q := range c.nonblocking.queues {
-		if q != nil {
-			endpoint.Release(q.comm.context)
-		}
-	}
-	for i := range c.prepared.used {
-		endpoint.Release(c.context + maxInProgress + 1 + uint32(i))
-	}
+	return c.job.endpoint.Close()
 }
 
 // undefined is the color of ranks that get no communicator.
@@ -128,58 +151,44 @@ const undefined = -1
 // one communicator, ordered by key and, where keys are equal, by rank. A rank with
 // a negative color is in none, and gets nil. All ranks call Split.
 //
-// Split is an [AllGather] of one small struct per rank, and fails as it does. A
-// rank creates one communicator at a time: while another Split, Dup, Subset, Grid
-// or Line of this rank is in progress, on whichever communicator, Split fails with
-// ErrBusy. A job can have 2^20 communicators in all, freed ones included.
+// Split is one [AllGather] of a small struct per rank, or a few, and fails as it does.
+// Different communicators can be split at the same time, by different goroutines, in
+// any order. Fewer than 2^20 communicators of one rank can be in use at a time; one
+// more is an ErrArgument. A communicator is in use until all its ranks have freed it.
+// If they leave messages between them unreceived, it stays in use.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	type choice struct{ Color, Key, Next int }
-	c.job.mu.Lock()
-	mine := choice{max(color, undefined), key, int(c.job.next)}
-	busy := c.job.creating
-	c.job.creating = true
-	c.job.mu.Unlock()
-	if busy {
-		return nil, c.newError("split", errors.Join(ErrBusy, errors.New("another communicator is being created")))
+	if c == nil || !c.state.CompareAndSwap(idle, busy) {
+		return nil, c.unusable("split")
 	}
-	defer func() {
-		c.job.mu.Lock()
-		c.job.creating = false
-		c.job.mu.Unlock()
-	}()
-	all := make([]choice, c.size)
-	if err := AllGather(ctx, c, all, []choice{mine}); err != nil {
+	defer c.end()
+	color = max(color, undefined)
+	number, all, err := c.agree(ctx, offer{Color: color, Key: key})
+	if err != nil || color == undefined {
 		return nil, err
 	}
-	number := 0
 	var ranks []int
+	base := uint32(0)
 	for rank, other := range all {
-		number = max(number, other.Next)
-		if other.Color == mine.Color {
+		base = max(base, other.Base)
+		if other.Color == color {
 			ranks = append(ranks, rank)
 		}
 	}
-	if number >= 1<<(32-contextBits) {
-		return nil, c.argumentErrorf("split", "this is communicator %d of the job: want less than %d", number, 1<<(32-contextBits))
-	}
-	c.job.mu.Lock()
-	c.job.next = uint32(number) + 1
-	c.job.mu.Unlock()
-	if mine.Color == undefined {
-		return nil, nil
-	}
 	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[a].Key, all[b].Key) })
-	return c.subgroup(ranks, uint32(number)<<contextBits), nil
+	return c.job.newComm(c.subgroup(ranks), number, base), nil
 }
 
 // Dup creates a communicator of the same ranks. All ranks call it. See [Comm.Split]
 // for its errors.
-func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.rank) }
+func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, c.Rank()) }
 
 // Subset creates a communicator of some ranks, in the order given. All ranks call
 // it with the same list. Those that are not in the list get nil. A rank that does
 // not exist or is listed twice is an ErrArgument. See [Comm.Split] for other errors.
 func (c *Comm) Subset(ctx context.Context, ranks []int) (*Comm, error) {
+	if c == nil {
+		return nil, c.unusable("subset")
+	}
 	color, key := undefined, 0
 	seen := make(map[int]bool)
 	for i, rank := range ranks {
@@ -194,23 +203,21 @@ func (c *Comm) Subset(ctx context.Context, ranks []int) (*Comm, error) {
 	return c.Split(ctx, color, key)
 }
 
-// subgroup returns the communicator of some ranks of c. This rank must be one of
-// them.
-func (c *Comm) subgroup(ranks []int, context uint32) *Comm {
-	sub := &Comm{job: c.job, context: context, cache: newCallCache()}
-	sub.members, sub.size = make([]int, len(ranks)), len(ranks)
+// subgroup returns the group of some ranks of c. This rank must be one of them.
+func (c *Comm) subgroup(ranks []int) group {
+	g := group{members: make([]int, len(ranks)), size: len(ranks)}
+	same := g.size == c.job.endpoint.Size()
 	for i, rank := range ranks {
-		sub.members[i] = c.jobRank(rank)
+		g.members[i] = c.jobRank(rank)
+		same = same && g.members[i] == i
 		if rank == c.rank {
-			sub.rank = i
+			g.rank = i
 		}
 	}
-	return sub
-}
-
-// withContext returns a communicator of the same ranks with a context of its own.
-func (c *Comm) withContext(offset uint32) *Comm {
-	return &Comm{job: c.job, group: c.group, context: c.context + offset, cache: newCallCache()}
+	if same {
+		g.members = nil
+	}
+	return g
 }
 
 // jobRank returns the job's rank of one of the group's ranks.

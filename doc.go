@@ -35,8 +35,10 @@
 // call ([Start] and the functions named after it) returns at once, and the same
 // holds until its [Request] is done.
 //
-// When a call fails, the buffers are the caller's again as well. The contents of
-// dst are unspecified, but for ErrArgument and ErrBusy, which leave it as it was.
+// What was sent by a call that has returned arrives, also if the sender leaves:
+// Close waits for that, as [transport.Endpoint] says. A communicator may be freed
+// while others still receive what was sent in it. A message that nobody receives
+// before the communicator is freed is dropped, and never turns up in a later one.
 //
 // # Errors
 //
@@ -50,17 +52,35 @@
 //   - [ErrClosed] after [Comm.Free], this communicator alone is closed.
 //
 // Any other error of a collective ends the rank's part in the job: an end of the
-// context, a lost peer, calls that differ ([MismatchError]). Peers are told, their
-// calls fail too, and so do later calls on any communicator. Only Close is left to
-// do. There is one exception: a panic of an operation, which [Op] describes, leaves
-// the communicator usable.
+// context, a lost peer, calls that differ ([MismatchError]), an operation that panics
+// or calls runtime.Goexit. Peers are told, their calls fail too, and so do later calls
+// on any communicator. Only Close is left to do. A panic or runtime.Goexit of a
+// function of Start or [Prepare] ends the rank's part likewise.
+//
+// No call returns nil with a wrong or unfinished result: a rank that fails sends
+// nothing that it has not computed, and every rank that needs it fails with an error
+// that names it and the cause. A rank whose own part is complete by then keeps its
+// result, which is right, and may learn of the failure only from a later call.
+//
+// When a call fails, the buffers are the caller's again. The contents of dst are
+// unspecified, but for ErrArgument and ErrBusy, which leave it as it was.
 //
 // [Send], [Recv] and [Probe] leave more intact; see there.
+//
+// # Memory
+//
+// A communicator keeps the programs of the calls that it has compiled, [KeptCalls]
+// and [KeptBytes] at most, and the memory that the largest call so far has computed
+// in, so that the same call again allocates nothing. Each prepared call, and each of up
+// to 16 nonblocking ones in progress, keeps as much for itself. [Comm.Free] drops all
+// of it. Messages that were not received are bounded by the transport, which makes
+// their senders wait. [Comm.Held] counts all of this.
 //
 // # Concurrency
 //
 // A communicator does one collective at a time, and a second one gets ErrBusy.
-// Different communicators are independent: goroutines may use one each.
+// Different communicators are independent: goroutines may use one each, and split
+// them at the same time.
 // Start, [Prepare], [Comm.Split], [Comm.Free] and the functions that build on them
 // are called by one goroutine at a time per communicator. [Send], [Recv], [Probe]
 // and their variants may be called by any number of goroutines at any time, also
@@ -85,7 +105,4 @@
 // [WithAlgorithm] and [WithSchedule] choose for one call, the environment variable
 // CHORALE_ALGORITHM for a program, and [WithStats] reports what was run. The
 // command chorale show prints the schedule that a call takes.
-//
-// A communicator caches the compiled calls: see [Comm]. The same call again
-// allocates nothing.
 package chorale

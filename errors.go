@@ -13,9 +13,9 @@ var (
 	// ErrArgument: an argument of the call was wrong on this rank. Nothing was
 	// sent. The communicator stays usable if every rank got this error.
 	ErrArgument = errors.New("wrong argument")
-	// ErrBusy: the communicator is in another collective, in another goroutine, or
-	// another communicator is being created. Nothing was sent, and the
-	// communicator stays usable.
+	// ErrBusy: the communicator is in another collective, in another goroutine, or in
+	// the one whose operation makes this call. Nothing was sent, and the communicator
+	// stays usable.
 	ErrBusy = errors.New("the communicator is in another call")
 	// ErrClosed: this rank has left the job, or freed the communicator.
 	ErrClosed = transport.ErrClosed
@@ -35,14 +35,17 @@ type MismatchError = transport.MismatchError
 // what remains usable after it.
 type Error struct {
 	Call string // as in "allreduce"
-	Rank int    // the communicator's rank that reports it
+	Rank int    // the communicator's rank that reports it; -1 if the communicator is nil
 	Step int    // the step of the rank's program, from 0; -1 if it failed in none
 	Peer int    // the job's rank because of which it failed, or -1
 	Err  error
 }
 
 func (e *Error) Error() string {
-	s := fmt.Sprintf("chorale: %s on rank %d", e.Call, e.Rank)
+	s := "chorale: " + e.Call
+	if e.Rank >= 0 {
+		s += fmt.Sprintf(" on rank %d", e.Rank)
+	}
 	if e.Step >= 0 {
 		s += fmt.Sprintf(", step %d", e.Step)
 	}
@@ -53,7 +56,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // newError returns an Error of this rank that belongs to no step or peer.
 func (c *Comm) newError(call string, err error) *Error {
-	return &Error{Call: call, Rank: c.rank, Step: -1, Peer: -1, Err: err}
+	return &Error{Call: call, Rank: c.Rank(), Step: -1, Peer: -1, Err: err}
 }
 
 // failed returns the Error for what a run of a plan, or an endpoint, returned.
@@ -83,8 +86,12 @@ func (c *Comm) argumentErrorf(call, format string, args ...any) error {
 }
 
 // rejectCallf returns the Error for a wrong argument of a collective that has not
-// begun. The call counts: see do.
+// begun, or the reason why the collective cannot begin. The call counts: see do.
 func (c *Comm) rejectCallf(call, format string, args ...any) error {
+	if c == nil || !c.state.CompareAndSwap(idle, busy) {
+		return c.unusable(call)
+	}
+	defer c.end()
 	c.sequence++
 	return c.argumentErrorf(call, format, args...)
 }

@@ -276,17 +276,6 @@ func TestPanicOfARankIsItsError(t *testing.T) {
 	}
 }
 
-func TestPanicOfAnOperationIsTheErrorOfTheCall(t *testing.T) {
-	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
-		bad := chorale.Op[int]{Combine: func(a, b int) int { panic("boom") }}
-		err := chorale.AllReduceFunc(ctx, c, make([]int, 1), []int{1}, bad)
-		if err == nil || !strings.Contains(err.Error(), "the operation panicked: boom") {
-			return fmt.Errorf("got %v", err)
-		}
-		return chorale.Barrier(ctx, c) // the communicator stays usable
-	})
-}
-
 func TestEndOfTheContextEndsTheCall(t *testing.T) {
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {

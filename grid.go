@@ -18,6 +18,9 @@ type Grid struct {
 // call it with the same arguments. Dims that are not positive, or that need more
 // ranks than c has, are an ErrArgument. See [Comm.Split] for other errors.
 func (c *Comm) Grid(ctx context.Context, dims []int, periodic []bool) (*Grid, error) {
+	if c == nil {
+		return nil, c.unusable("grid")
+	}
 	n := 1
 	for _, d := range dims {
 		if d < 1 || n > c.size {
@@ -43,8 +46,11 @@ func (c *Comm) Grid(ctx context.Context, dims []int, periodic []bool) (*Grid, er
 	return &Grid{sub, append([]int(nil), dims...), append([]bool(nil), periodic...)}, nil
 }
 
-// Coordinates returns the coordinates of a rank, 0 ≤ rank < Size.
+// Coordinates returns the coordinates of a rank, 0 ≤ rank < Size, and nil if g is nil.
 func (g *Grid) Coordinates(rank int) []int {
+	if g == nil {
+		return nil
+	}
 	at := make([]int, len(g.Dims))
 	for d := len(g.Dims) - 1; d >= 0; d-- {
 		at[d] = rank % g.Dims[d]
@@ -57,7 +63,7 @@ func (g *Grid) Coordinates(rank int) []int {
 // coordinate counts modulo the dimension. In another, ok is false beyond the edge.
 // It is false as well if the number of coordinates is wrong.
 func (g *Grid) RankAt(at ...int) (rank int, ok bool) {
-	if len(at) != len(g.Dims) {
+	if g == nil || len(at) != len(g.Dims) {
 		return 0, false
 	}
 	for d, x := range at {
@@ -77,7 +83,7 @@ func (g *Grid) RankAt(at ...int) (rank int, ok bool) {
 // rank's by the given distance, which may be negative. If there is no such rank or
 // no such dimension, ok is false.
 func (g *Grid) Neighbor(dimension, distance int) (rank int, ok bool) {
-	if dimension < 0 || dimension >= len(g.Dims) {
+	if g == nil || dimension < 0 || dimension >= len(g.Dims) {
 		return 0, false
 	}
 	at := g.Coordinates(g.rank)
@@ -91,6 +97,9 @@ func (g *Grid) Neighbor(dimension, distance int) (rank int, ok bool) {
 // same dimension. One that does not exist is an ErrArgument. See [Comm.Split] for
 // other errors.
 func (g *Grid) Line(ctx context.Context, dimension int) (*Comm, error) {
+	if g == nil {
+		return nil, (*Comm)(nil).unusable("line")
+	}
 	if dimension < 0 || dimension >= len(g.Dims) {
 		return nil, g.rejectCallf("line", "dimension %d: want 0 to %d", dimension, len(g.Dims)-1)
 	}

@@ -2,6 +2,7 @@ package chorale_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -120,7 +121,10 @@ func onTransport(t interface {
 	errs := make([]error, p)
 	for rank, endpoint := range endpoints {
 		ranks.Go(func() {
-			errs[rank] = f(context.Background(), chorale.NewComm(endpoint, chorale.CommConfig{Transport: name}))
+			c := chorale.NewComm(endpoint, chorale.CommConfig{Transport: name})
+			if errs[rank] = f(context.Background(), c); errs[rank] != nil {
+				chorale.Abort(c, errs[rank]) // so that the others end too
+			}
 		})
 	}
 	ranks.Wait()
@@ -129,9 +133,7 @@ func onTransport(t interface {
 			errs[rank] = err
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,16 +11,20 @@ import "github.com/chorale-go/chorale/internal/kernel"
 //	chorale.AllReduceFunc(ctx, c, dst, src, chorale.Op[Matrix]{Combine: mul})
 type Op[T any] struct {
 	// Combine returns a ⊕ b. It must be associative, depend on nothing but a and b,
-	// and be the same on all ranks. It may be called from any goroutine, and must
-	// not call functions of this package. If it panics, the call fails on this
-	// rank; on other ranks the result of the call is then unspecified.
+	// and be the same on all ranks.
+	//
+	// It is called on the goroutine of the call, between messages. So it may call
+	// functions of this package; a collective on the communicator of the call gets
+	// ErrBusy. If it panics or calls runtime.Goexit, the call fails, and the rank's
+	// part in the job ends: no rank gets a result that the operation has not
+	// finished, and those that need one fail with ErrAborted and the reason.
 	Combine func(a, b T) T
 
 	// Commutative says that a ⊕ b equals b ⊕ a, which allows more algorithms.
 	// Without it, operands are combined in the order of their ranks.
 	Commutative bool
 
-	builtin kernel.Op
+	builtin kernel.Op // counts if Combine is nil
 }
 
 // Integer is the set of element types of the bitwise operations.
@@ -80,13 +84,34 @@ type Loc[T Real] struct {
 // MinLoc returns the operand with the lesser value, and of equal values the one
 // with the lesser index. A NaN is less than every number.
 func MinLoc[T Real]() Op[Loc[T]] {
-	return Op[Loc[T]]{Combine: minLoc[T], Commutative: true, builtin: kernel.MinLoc}
+	return Op[Loc[T]]{Commutative: true, builtin: kernel.MinLoc}
 }
 
 // MaxLoc returns the operand with the greater value, and of equal values the one
 // with the lesser index. A NaN is greater than every number.
 func MaxLoc[T Real]() Op[Loc[T]] {
-	return Op[Loc[T]]{Combine: maxLoc[T], Commutative: true, builtin: kernel.MaxLoc}
+	return Op[Loc[T]]{Commutative: true, builtin: kernel.MaxLoc}
+}
+
+// kernel returns the loop of MinLoc or MaxLoc. It is a method, so that it is found
+// where the element is of any type.
+func (Loc[T]) kernel(op kernel.Op) kernel.Func {
+	switch op {
+	case kernel.MinLoc:
+		return eachLoc(minLoc[T])
+	case kernel.MaxLoc:
+		return eachLoc(maxLoc[T])
+	}
+	return nil
+}
+
+func eachLoc[T Real](better func(a, b Loc[T]) Loc[T]) kernel.Func {
+	return func(dst, a, b []byte) {
+		x, y := elements[Loc[T]](a), elements[Loc[T]](b)
+		for i := range elements[Loc[T]](dst) {
+			elements[Loc[T]](dst)[i] = better(x[i], y[i])
+		}
+	}
 }
 
 func minLoc[T Real](a, b Loc[T]) Loc[T] { return betterLoc(a, b, b.Value < a.Value) }

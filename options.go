@@ -25,7 +25,7 @@ func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 func WithSchedule(s *sched.Schedule) Option { return Option{schedule: s} }
 
 // WithStats writes to s what the call took on this rank. A call that fails leaves s
-// as it was, except after a panic of the operation.
+// as it was.
 func WithStats(s *Stats) Option { return Option{stats: s} }
 
 // Stats is what a call took on one rank.

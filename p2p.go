@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -44,6 +45,16 @@ type Status struct {
 // Any number of goroutines may call Send and the functions below at the same time,
 // also during collectives.
 func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
+	if err := c.enter("send"); err != nil {
+		return err
+	}
+	return send(ctx, c, src, to, tag)
+}
+
+// send is Send after enter.
+func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
+	sent := int64(0)
+	defer func() { c.leave(sent) }()
 	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return err
 	}
@@ -52,6 +63,7 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	if err != nil {
 		return c.failed("send", err)
 	}
+	sent = 1
 	return nil
 }
 
@@ -66,24 +78,50 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // usable. A message can be received after its sender has left; if there is none, Recv
 // fails with ErrLeft or ErrLost.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
-	roundRobin := from == RoundRobin
-	if roundRobin {
-		from = c.advanceSource(tag)
-	}
-	if err := checkMessage[T](c, "recv", from, tag); err != nil {
+	if err := c.enter("recv"); err != nil {
 		return Status{}, err
 	}
-	if roundRobin && c.size == 1 {
-		return Status{}, c.argumentErrorf("recv", "RoundRobin on a communicator of one rank: there is no other rank")
-	}
-	kind := reflect.TypeFor[T]()
-	info, err := c.job.endpoint.Recv(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
+	source, err := sourceOf[T](c, from, tag)
 	if err != nil {
-		if roundRobin {
-			c.restoreSource(tag, from)
+		c.leave(0)
+		return Status{}, err
+	}
+	return recv(ctx, c, dst, source, tag)
+}
+
+// A source is the rank that a receive is from, or AnyRank.
+type source struct {
+	rank       int
+	roundRobin bool // the rank has its turn
+}
+
+// sourceOf checks the arguments of a receive, and gives RoundRobin its turn.
+func sourceOf[T any](c *Comm, from, tag int) (source, error) {
+	if from != RoundRobin {
+		return source{rank: from}, checkMessage[T](c, "recv", from, tag)
+	}
+	if c.size == 1 {
+		return source{}, c.argumentErrorf("recv", "RoundRobin on a communicator of one rank: there is no other rank")
+	}
+	if err := checkMessage[T](c, "recv", AnyRank, tag); err != nil {
+		return source{}, err
+	}
+	return source{c.takeTurn(tag), true}, nil
+}
+
+// recv is Recv after enter. A receive that fails returns its turn.
+func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (Status, error) {
+	received := int64(0)
+	defer func() { c.leave(-received) }()
+	kind := reflect.TypeFor[T]()
+	info, err := c.job.endpoint.Recv(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
+	if err != nil {
+		if from.roundRobin {
+			c.returnTurn(tag, from.rank)
 		}
 		return status[T](c, info), c.failed("recv", err)
 	}
+	received = 1
 	return status[T](c, info), nil
 }
 
@@ -93,6 +131,9 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 // done, and fails as [Send] and [Recv] do. If the receive fails, the send may or
 // may not have been done.
 func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, to, tag int) (Status, error) {
+	if c == nil {
+		return Status{}, c.unusable("sendrecv")
+	}
 	if from != RoundRobin {
 		if err := checkMessage[T](c, "recv", from, tag); err != nil {
 			return Status{}, err
@@ -125,10 +166,14 @@ func TryProbe[T any](ctx context.Context, c *Comm, from, tag int) (s Status, fou
 }
 
 func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Status, bool, error) {
+	if err := c.enter("probe"); err != nil {
+		return Status{}, false, err
+	}
+	defer c.leave(0)
 	if err := checkMessage[T](c, "probe", from, tag); err != nil {
 		return Status{}, false, err
 	}
-	info, found, err := c.job.endpoint.Probe(ctx, c.source(from), transport.Match{Context: c.context, Tag: tag}, wait)
+	info, found, err := c.job.endpoint.Probe(ctx, c.endpointRank(from), transport.Match{Context: c.context, Tag: tag}, wait)
 	if err != nil {
 		return Status{}, false, c.failed("probe", err)
 	}
@@ -141,7 +186,10 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 // StartSend is the nonblocking [Send]. It returns at once; the caller does not write
 // src until the request is done.
 func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Request {
-	return startFunc(func() error { return Send(ctx, c, src, to, tag) })
+	if err := c.enter("send"); err != nil {
+		return doneRequest(err)
+	}
+	return startFunc(func() error { return send(ctx, c, src, to, tag) })
 }
 
 // A RecvRequest is a nonblocking receive, in progress or done.
@@ -160,12 +208,17 @@ func (r *RecvRequest) Status() Status {
 // dst until the request is done. Receives in progress that match the same messages
 // take one each, in no order.
 func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *RecvRequest {
-	if from == RoundRobin {
-		from = c.advanceSource(tag)
+	if err := c.enter("recv"); err != nil {
+		return &RecvRequest{Request: doneRequest(err)}
+	}
+	source, err := sourceOf[T](c, from, tag)
+	if err != nil {
+		c.leave(0)
+		return &RecvRequest{Request: doneRequest(err)}
 	}
 	r := &RecvRequest{}
 	r.Request = startFunc(func() (err error) {
-		r.status, err = Recv(ctx, c, dst, from, tag)
+		r.status, err = recv(ctx, c, dst, source, tag)
 		return err
 	})
 	return r
@@ -187,38 +240,64 @@ func checkMessage[T any](c *Comm, call string, peer, tag int) error {
 	return nil
 }
 
-// source returns the job's rank that a receive is from, or Any.
-func (c *Comm) source(from int) int {
+// endpointRank returns the job's rank that a receive is from, or Any.
+func (c *Comm) endpointRank(from int) int {
 	if from == AnyRank {
 		return transport.Any
 	}
 	return c.jobRank(from)
 }
 
-// advanceSource returns the rank that RoundRobin receives from next, and advances
-// to the one after it.
-func (c *Comm) advanceSource(tag int) int {
-	c.job.mu.Lock()
-	defer c.job.mu.Unlock()
-	if c.nextSource == nil {
-		c.nextSource = make(map[int]int)
-	}
-	next := c.nextSource[tag]
-	if next == c.rank && c.size > 1 {
-		next = (next + 1) % c.size
-	}
-	c.nextSource[tag] = (next + 1) % c.size
-	return next
+// turns is the order in which RoundRobin receives messages of one tag.
+type turns struct {
+	next     int
+	returned []int // ranks whose receive has failed; they come first
 }
 
-// restoreSource undoes advanceSource after a receive that failed, unless another
-// receive has advanced since.
-func (c *Comm) restoreSource(tag, rank int) {
+// takeTurn returns the rank that RoundRobin receives from next.
+func (c *Comm) takeTurn(tag int) int {
 	c.job.mu.Lock()
 	defer c.job.mu.Unlock()
-	if c.nextSource[tag] == (rank+1)%c.size {
-		c.nextSource[tag] = rank
+	t := c.turns[tag]
+	if t == nil {
+		if c.turns == nil {
+			c.turns = make(map[int]*turns)
+		}
+		t = new(turns)
+		c.turns[tag] = t
 	}
+	rank := 0
+	if len(t.returned) > 0 {
+		rank = t.returned[0]
+		t.returned = slices.Delete(t.returned, 0, 1)
+	} else {
+		if t.next == c.rank {
+			t.next = (t.next + 1) % c.size
+		}
+		rank, t.next = t.next, (t.next+1)%c.size
+	}
+	complete := t.next == 0 || t.next == c.rank && t.next == c.size-1
+	if complete && len(t.returned) == 0 {
+		delete(c.turns, tag) // as it began: a tag whose rounds are complete costs nothing
+	}
+	return rank
+}
+
+// returnTurn gives the turn of a receive that has failed to the next receive.
+func (c *Comm) returnTurn(tag, rank int) {
+	c.job.mu.Lock()
+	defer c.job.mu.Unlock()
+	t := c.turns[tag]
+	if t == nil {
+		t = new(turns)
+		c.turns[tag] = t
+	}
+	before := func(rank int) int { return (t.next - 1 - rank + c.size) % c.size } // how long ago its turn was
+	i := 0
+	for i < len(t.returned) && before(t.returned[i]) >= before(rank) {
+		i++
+	}
+	t.returned = slices.Insert(t.returned, i, rank)
 }
 
 func status[T any](c *Comm, info transport.MessageInfo) Status {

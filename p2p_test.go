@@ -205,3 +205,40 @@ func TestWrongRanksTagsAndTypesAreArgumentErrors(t *testing.T) {
 		return nil
 	})
 }
+
+func TestNonblockingRecvThatFailsReturnsItsTurn(t *testing.T) {
+	onEachTransport(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() > 0 {
+			if err := chorale.Barrier(ctx, c); err != nil {
+				return err
+			}
+			return chorale.Send(ctx, c, []int{c.Rank()}, 0, 0)
+		}
+		v := make([]int, 3)
+		short, cancel := context.WithCancel(ctx)
+		first := chorale.StartRecv(short, c, v[:1], chorale.RoundRobin, 0)        // from rank 1
+		second := chorale.StartRecv(ctx, c, v[1:2], chorale.RoundRobin, 0)        // from rank 2
+		third := chorale.StartRecv(short, c, v[2:], chorale.RoundRobin, 0)        // from rank 3
+		wrong := chorale.StartRecv(ctx, c, v[2:], chorale.RoundRobin, -2)         // takes no turn
+		strings := chorale.StartRecv(ctx, c, []string{""}, chorale.RoundRobin, 0) // neither
+		cancel()
+		if err := errors.Join(first.Wait(), third.Wait()); !errors.Is(err, context.Canceled) {
+			return fmt.Errorf("got %v", err)
+		}
+		if !errors.Is(wrong.Wait(), chorale.ErrArgument) || !errors.Is(strings.Wait(), chorale.ErrArgument) {
+			return fmt.Errorf("got %v, %v, want argument errors", wrong.Wait(), strings.Wait())
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		if err := second.Wait(); err != nil || v[1] != 2 {
+			return fmt.Errorf("got %v, %v, want rank 2", v[1], err)
+		}
+		for _, want := range []int{1, 3} {
+			if _, err := chorale.Recv(ctx, c, v[:1], chorale.RoundRobin, 0); err != nil || v[0] != want {
+				return fmt.Errorf("got %v, %v, want rank %d", v[0], err, want)
+			}
+		}
+		return nil
+	})
+}

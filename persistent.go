@@ -3,77 +3,104 @@ package chorale
 import (
 	"context"
 	"fmt"
-	"sync"
 )
 
 // A Persistent is a call that is prepared once and started many times. Once the
 // calls that it makes are compiled, starting it allocates nothing. Its methods are
 // called by one goroutine at a time.
 type Persistent struct {
-	comm  *Comm // on which it was prepared
-	own   *Comm // the communicator that f gets
-	begin chan context.Context
-	end   chan error
-	quit  chan struct{} // closed by Free
-	free  sync.Once
+	comm    *Comm // on which it was prepared
+	own     *Comm // the communicator that f gets
+	f       Func
+	run     func()          // runs f; a field, so that go allocates nothing
+	ctx     context.Context // of the start in progress
+	started bool            // and not waited for
+	twice   bool            // started again meanwhile
+	freed   bool
+	end     chan error
 }
 
 // preparedCalls are those of a communicator.
 type preparedCalls struct {
-	used int     // contexts that were given to prepared calls so far
-	idle []*Comm // communicators of freed calls
+	all  []*Comm // communicators of prepared calls
+	idle []*Comm // those of freed calls
 }
 
 // maxPrepared is how many prepared calls a communicator can have at a time.
 const maxPrepared = 1<<contextBits - maxInProgress - 1
 
 // Prepare prepares a persistent call: each Start of the result calls f, with a
-// communicator of the same ranks for this call alone. All ranks prepare their
-// calls, and free them, in the same order. Preparing sends nothing. A communicator
-// can have 4079 prepared calls at a time; one more is an ErrArgument. The caller
-// frees the result, which holds a goroutine.
+// communicator of the same ranks for this call alone, as for [Start]. All ranks
+// prepare their calls, and free them, in the same order. Preparing sends nothing. A
+// communicator can have 4079 prepared calls at a time; one more is an ErrArgument. The
+// caller frees the result. It holds no goroutine while it is not in progress.
 func Prepare(c *Comm, f Func) (*Persistent, error) {
-	p := &Persistent{comm: c, begin: make(chan context.Context), end: make(chan error, 1), quit: make(chan struct{})}
-	all := &c.prepared
-	switch n := len(all.idle); {
+	if err := c.checkPart("prepare"); err != nil {
+		return nil, err
+	}
+	p := &Persistent{comm: c, f: f, end: make(chan error, 1)}
+	p.run = p.runOnce
+	calls := &c.prepared
+	switch n := len(calls.idle); {
 	case n > 0: // its call numbers continue, so that slower ranks tell old calls from new ones
-		p.own, all.idle = all.idle[n-1], all.idle[:n-1]
-	case all.used == maxPrepared:
+		p.own, calls.idle = calls.idle[n-1], calls.idle[:n-1]
+	case len(calls.all) == maxPrepared:
 		return nil, c.argumentErrorf("prepare", "%d calls are prepared: want no more on one communicator", maxPrepared)
 	default:
-		p.own = c.withContext(maxInProgress + 1 + uint32(all.used))
-		all.used++
+		p.own = c.part(maxInProgress + 1 + uint32(len(calls.all)))
+		calls.all = append(calls.all, p.own)
 	}
-	go func() {
-		for {
-			select {
-			case ctx := <-p.begin:
-				p.end <- callRecovered(ctx, p.own, f)
-			case <-p.quit:
-				return
-			}
-		}
-	}()
 	return p, nil
 }
 
-// Start starts the call and returns at once. The call must not be in progress.
+// Start starts the call and returns at once. The call must not be in progress; if it
+// is, Start starts nothing, and Wait reports an ErrBusy.
 func (p *Persistent) Start(ctx context.Context) {
-	select {
-	case p.begin <- ctx:
-	case <-p.quit:
-		p.end <- fmt.Errorf("the prepared call was freed: %w", ErrClosed)
+	if p.started {
+		p.twice = true
+		return
 	}
+	p.started = true
+	if p.freed {
+		p.end <- fmt.Errorf("the prepared call was freed: %w", ErrClosed)
+		return
+	}
+	p.ctx = ctx
+	go p.run()
+}
+
+// runOnce runs f once.
+func (p *Persistent) runOnce() {
+	var err error
+	defer func() { p.end <- err }()
+	p.own.perform(p.ctx, p.f, &err)
 }
 
 // Wait waits until the call that was started last is done, and returns its error,
-// or ErrClosed if the call was freed before. Each Start needs one Wait.
-func (p *Persistent) Wait() error { return <-p.end }
+// or ErrClosed if the call was freed before. Each Start needs one Wait; a Wait without
+// a Start returns an ErrArgument.
+func (p *Persistent) Wait() error {
+	if !p.started {
+		return p.own.argumentErrorf("wait", "the prepared call was not started")
+	}
+	err := <-p.end
+	twice := p.twice
+	p.started, p.twice, p.ctx = false, false, nil
+	if err == nil && twice {
+		return p.own.newError("start", fmt.Errorf("the prepared call was in progress: %w", ErrBusy))
+	}
+	return err
+}
 
-// Free releases a prepared call that is not in progress. Free twice is allowed.
+// Free releases a prepared call. If the call is in progress, Free waits for it. Free
+// twice is allowed.
 func (p *Persistent) Free() {
-	p.free.Do(func() {
-		close(p.quit)
-		p.comm.prepared.idle = append(p.comm.prepared.idle, p.own)
-	})
+	if p.freed {
+		return
+	}
+	p.freed = true
+	if p.started {
+		p.end <- <-p.end
+	}
+	p.comm.prepared.idle = append(p.comm.prepared.idle, p.own)
 }

@@ -3,6 +3,8 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"runtime/debug"
 )
 
 // maxInProgress is how many nonblocking calls of a communicator can be in progress
@@ -68,10 +70,17 @@ func WaitAll(requests ...*Request) (err error) {
 //
 // Any number of nonblocking calls may be started, beside other calls on c, and they
 // may be done in any order. Up to 16 of a communicator are in progress at a time.
-// All ranks start them in the same order. A panic of f is the request's error.
+// All ranks start them in the same order. F's communicator cannot start nonblocking
+// calls of its own; Dup it to do so.
+//
+// A panic or runtime.Goexit of f is the request's error, and ends the rank's part in
+// the job: its peers are told.
 //
 // Functions like [StartBcast] start one collective each.
 func Start(ctx context.Context, c *Comm, f Func) *Request {
+	if err := c.checkPart("start"); err != nil {
+		return doneRequest(err)
+	}
 	q, before := c.nonblocking.next(c)
 	r := &Request{done: make(chan struct{})}
 	q.last = r
@@ -80,8 +89,7 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 		if before != nil {
 			<-before.done
 		}
-		r.err = errGoexit // unless f returns
-		r.err = callRecovered(ctx, q.comm, f)
+		q.comm.perform(ctx, f, &r.err)
 	}()
 	return r
 }
@@ -91,9 +99,51 @@ func (s *nonblockingCalls) next(c *Comm) (q *queue, before *Request) {
 	i := s.started % maxInProgress
 	s.started++
 	if s.queues[i] == nil {
-		s.queues[i] = &queue{comm: c.withContext(1 + uint32(i))}
+		s.queues[i] = &queue{comm: c.part(1 + uint32(i))}
 	}
 	return s.queues[i], s.queues[i].last
+}
+
+// checkPart returns why a communicator cannot have a nonblocking or prepared call.
+func (c *Comm) checkPart(call string) error {
+	switch {
+	case c == nil || c.state.Load() >= freeing:
+		return c.unusable(call)
+	case c.isPart():
+		return c.argumentErrorf(call, "the communicator belongs to one nonblocking or prepared call: want one that was made by Dup or Split")
+	}
+	return nil
+}
+
+// part returns a communicator of the same ranks for a nonblocking or prepared call. Its
+// context is as many after that of c as offset says.
+func (c *Comm) part(offset uint32) *Comm {
+	return newComm(c.job, c.group, c.context+offset, c.identity)
+}
+
+// perform calls f with c, and sets the error before it returns, also if f panics or
+// calls runtime.Goexit.
+func (c *Comm) perform(ctx context.Context, f Func, err *error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		r := recover()
+		if r != nil {
+			r = fmt.Sprintf("%v\n%s", r, debug.Stack())
+		}
+		*err = c.abandon("start", "the function", r)
+	}()
+	*err = f(ctx, c)
+	returned = true
+}
+
+// doneRequest returns a request that is done.
+func doneRequest(err error) *Request {
+	r := &Request{done: make(chan struct{}), err: err}
+	close(r.done)
+	return r
 }
 
 // startFunc calls f in a goroutine.

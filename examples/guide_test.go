@@ -53,6 +53,9 @@ func checkNames(t *testing.T, names map[string]bool, text string, least int) {
 	}
 	word := regexp.MustCompile(`\b([\w.]*\.)?([A-Z]\w*)`)
 	for _, span := range spans {
+		if strings.HasPrefix(span, "`Test") { // see TestEachPromiseOfTheGuideHasItsTest
+			continue
+		}
 		if strings.Contains(span, "MPI") || strings.Contains(span, "CHORALE_") || strings.Contains(span, "…_init") {
 			continue
 		}

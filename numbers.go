@@ -1,0 +1,212 @@
+package chorale
+
+import (
+	"context"
+	"math/bits"
+	"slices"
+)
+
+// This file has how the ranks of a communicator agree on the number of a new one. The
+// number must be in use at none of them. Numbers are found in windows of 64: each rank
+// offers those of a window that it does not use, and the lowest that all offer is
+// taken. An offered number is reserved until the result is known. So Splits of
+// different communicators never get one number, and none waits for another: a Split
+// that meets the reservations of another goes on to the next window.
+
+const (
+	numberBits = 32 - contextBits
+	windows    = 1 << numberBits / 64
+)
+
+// windowAt returns the window in which a communicator looks at its nth attempt. It
+// begins with the window of its own number, and goes through all others by a stride of
+// its own. So two communicators that have met in one window do not meet in the next.
+func (c *Comm) windowAt(n int) uint32 {
+	stride := 2*uint32(mix64(uint64(c.context))) + 1
+	return (c.identity.number/64 + uint32(n)*stride) % windows
+}
+
+// An identity is what a communicator shares with those of its nonblocking and prepared
+// calls: the number in their contexts.
+type identity struct {
+	number uint32
+	base   uint32 // of its calls' numbers
+	group  group
+	kept   keptCounts
+
+	// Under job.mu.
+	closed bool // freed by the program
+	open   int  // contexts that the endpoint has not released
+	usage  usage
+}
+
+// A usage is what a rank has done in the contexts of a communicator.
+type usage struct {
+	unreceived int64  // tagged messages sent, less those received
+	calls      uint64 // a digest of the numbers of collective calls
+}
+
+// numbers are the numbers of communicators as one rank knows them. Job.mu guards them.
+type numbers struct {
+	used  map[uint32]uint64    // by window: in use, reserved, or never to be used again
+	freed map[uint32]*identity // freed by this rank, and perhaps not by others
+	calls uint32               // higher than the number of any call on a freed communicator
+}
+
+// An offer is what a rank contributes to a Split.
+type offer struct {
+	Color, Key int
+	Base       uint32 // calls of the new communicator count from the highest one
+	Free       uint64 // numbers of the window that this rank does not use
+	Fresh      uint64 // those of Free that no freed communicator of this rank has
+}
+
+// agree finds a number for a new communicator. It returns the offers of all ranks.
+func (c *Comm) agree(ctx context.Context, mine offer) (uint32, []offer, error) {
+	in := c.splitContext()
+	defer func() { c.sequence = in.sequence }()
+	all := make([]offer, c.size)
+	for range windows {
+		window := c.windowAt(c.window)
+		c.job.offer(&mine, window, &c.group)
+		reserved := mine.Free
+		number, err := c.agreeOn(ctx, in, window, mine, all, &reserved)
+		if err == nil && number != 0 && mine.Color != undefined {
+			reserved &^= 1 << (number % 64) // from now on the number is in use
+		}
+		c.job.withdraw(window, reserved)
+		if err != nil || number != 0 {
+			return number, all, err
+		}
+		c.window = (c.window + 1) % windows
+	}
+	return 0, nil, c.argumentErrorf("split", "%d communicators are in use: want less", 1<<numberBits)
+}
+
+// agreeOn finds a number in a window, or returns 0 if there is none. It removes from
+// reserved the numbers that are never to be used again.
+func (c *Comm) agreeOn(ctx context.Context, in *Comm, window uint32, mine offer, all []offer, reserved *uint64) (uint32, error) {
+	if err := AllGather(ctx, in, all, []offer{mine}); err != nil {
+		return 0, err
+	}
+	free, fresh := ^uint64(0), ^uint64(0)
+	for i := range all {
+		free, fresh = free&all[i].Free, fresh&all[i].Fresh
+	}
+	if fresh == 0 && free != 0 {
+		clean, err := c.confirm(ctx, in, window, free)
+		if err != nil {
+			return 0, err
+		}
+		*reserved &^= free &^ clean
+		fresh = clean
+	}
+	if fresh == 0 {
+		return 0, nil
+	}
+	return 64*window + uint32(bits.TrailingZeros64(fresh)), nil
+}
+
+// splitContext returns a communicator for the calls of Split while c itself is busy. It
+// has the context of c, so that a rank that makes another call instead is noticed.
+func (c *Comm) splitContext() *Comm {
+	if c.splitter == nil {
+		c.splitter = &Comm{job: c.job, group: c.group, context: c.context, identity: c.identity}
+		c.splitter.cache.kept, c.splitter.memory.Held = &c.identity.kept, &c.identity.kept.memory
+	}
+	c.splitter.sequence = c.sequence
+	return c.splitter
+}
+
+// offer reserves the numbers of a window that this rank does not use, and puts them
+// into its offer. A number that this rank has freed is offered if all ranks that may
+// not have freed it take part.
+func (j *job) offer(o *offer, window uint32, among *group) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := &j.numbers
+	if n.used == nil {
+		n.used, n.freed = map[uint32]uint64{0: 1}, map[uint32]*identity{} // 0 is the job's
+	}
+	o.Base = n.calls
+	o.Free = ^n.used[window]
+	o.Fresh = o.Free
+	for rest := o.Free; rest != 0 && len(n.freed) > 0; rest &= rest - 1 {
+		bit := rest & -rest
+		if id := n.freed[64*window+uint32(bits.TrailingZeros64(bit))]; id != nil {
+			o.Fresh &^= bit
+			if !among.contains(&id.group, j.endpoint.Size()) {
+				o.Free &^= bit
+			}
+		}
+	}
+	n.used[window] |= o.Free
+}
+
+// withdraw ends the reservation of numbers.
+func (j *job) withdraw(window uint32, numbers uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.numbers.drop(window, numbers)
+}
+
+// drop makes numbers of a window free.
+func (n *numbers) drop(window uint32, numbers uint64) {
+	if n.used[window] &^= numbers; n.used[window] == 0 {
+		delete(n.used, window)
+	}
+}
+
+// confirm finds which of the free numbers can be used again, when all ranks that had
+// their communicators have freed them. A number whose ranks have left a message
+// unreceived, or have not made the same number of calls, is never used again: the
+// message would be taken for one of the new communicator.
+func (c *Comm) confirm(ctx context.Context, in *Comm, window uint32, free uint64) (clean uint64, err error) {
+	var sums [64][2]uint64 // of unreceived messages; and of calls, 0 if all ranks agree
+	c.job.mu.Lock()
+	for rest := free; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		if id := c.job.numbers.freed[64*window+uint32(i)]; id != nil {
+			sums[i] = [2]uint64{uint64(id.usage.unreceived), -id.usage.calls}
+			if id.group.rank == 0 {
+				sums[i][1] = uint64(id.group.size-1) * id.usage.calls
+			}
+		}
+	}
+	c.job.mu.Unlock()
+	flat := make([]uint64, 0, len(sums)*2)
+	for i := range sums {
+		flat = append(flat, sums[i][:]...)
+	}
+	if err := AllReduce(ctx, in, flat, flat, Sum); err != nil {
+		return 0, err
+	}
+	c.job.mu.Lock()
+	defer c.job.mu.Unlock()
+	for rest := free; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		number := 64*window + uint32(i)
+		if flat[2*i]|flat[2*i+1] == 0 {
+			clean |= 1 << i
+		}
+		delete(c.job.numbers.freed, number)
+	}
+	return clean, nil
+}
+
+// contains reports whether all ranks of o are ranks of g. A job has size ranks.
+func (g *group) contains(o *group, size int) bool {
+	switch {
+	case g.size == size:
+		return true
+	case g.size < o.size:
+		return false
+	case slices.Equal(g.members, o.members):
+		return true
+	}
+	ranks := make(map[int]bool, g.size)
+	for _, rank := range g.members {
+		ranks[rank] = true
+	}
+	return !slices.ContainsFunc(o.members, func(rank int) bool { return !ranks[rank] })
+}
