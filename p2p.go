@@ -18,8 +18,9 @@ const (
 	// RoundRobin, as the source of a receive, stands for every other rank in turn:
 	// the first receive is from rank 0, the next from rank 1, and so on, again and
 	// again, without this rank. Like AnyRank it receives from all ranks, but in an
-	// order that does not depend on timing. Each tag has an order of its own. A Recv
-	// that finds no message before its context ends does not advance it.
+	// order that does not depend on timing. Each tag has an order of its own, which the
+	// communicator keeps while a round is incomplete. A receive that fails gives its turn
+	// to the next one.
 	RoundRobin = -2
 )
 
