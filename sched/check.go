@@ -16,13 +16,28 @@ package sched
 //   - no rank leaves a barrier before every rank has arrived.
 //
 // Time and memory are linear in the blocks that the schedule moves, and in P
-// times Blocks; for a barrier, in P times P plus the messages.
-func (s *Schedule) Check() error {
-	t, err := s.Timeline()
+// times Blocks; for a barrier, in P times P plus the messages. A schedule that
+// would take more than [DefaultMemory] is refused: see [Schedule.CheckWithin].
+func (s *Schedule) Check() error { return s.CheckWithin(DefaultMemory) }
+
+// CheckWithin is [Schedule.Check] with another limit of memory, in bytes. A
+// schedule that would take more is refused with a [*TooLargeError], before the
+// memory is allocated; its size is an estimate, see [Schedule.CheckMemory].
+func (s *Schedule) CheckWithin(limit int64) error {
+	if err := s.validate(); err != nil {
+		return err
+	}
+	buffers := s.replayMemory()
+	if buffers > float64(limit) {
+		return &TooLargeError{"check", s.P, buffers, limit}
+	}
+	t, err := s.timeline("check", limit-int64(buffers), limit)
 	if err != nil {
 		return err
 	}
 	r := t.Replay()
+	r.limit = limit
+	r.free = (limit - int64(buffers)) / perSpan
 	for range t.Steps() {
 		if err := r.Step(); err != nil {
 			return err
@@ -36,7 +51,10 @@ func (s *Schedule) Check() error {
 
 // checkOut compares every Out with what the collective promises.
 func (s *Schedule) checkOut(r *Replay) error {
-	made := make(map[Expected]uint64)
+	var made []uint64 // per block: how the first rank made it
+	if s.Collective == AllReduce {
+		made = make([]uint64, s.Blocks)
+	}
 	for rank := range s.P {
 		extent := s.Extent(Out, rank)
 		for b := extent.Lo; b < extent.Hi; b++ {
@@ -44,13 +62,13 @@ func (s *Schedule) checkOut(r *Replay) error {
 			if !want.is(got) {
 				return faultf(rank, -1, -1, b, "out holds %v, want %v", got, want)
 			}
-			if !s.Collective.Combines() {
-				continue
-			}
-			if first, ok := made[want]; ok && got.expr != first {
+			switch {
+			case made == nil:
+			case rank == 0:
+				made[b] = got.expr
+			case made[b] != got.expr:
 				return faultf(rank, -1, -1, b, "out holds %v, but combined in another way than on another rank, so their bits may differ", got)
 			}
-			made[want] = got.expr
 		}
 	}
 	return nil

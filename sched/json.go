@@ -130,7 +130,10 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := assembly{programs: make(map[int]*assembled)}
+	a := assembly{programs: make(map[int]*assembled), gaps: maxGaps}
+	for _, step := range doc.Steps {
+		a.gaps += len(step.Copies) + 5*len(step.Messages)
+	}
 	s := &Schedule{
 		Collective: collective, Algorithm: doc.Algorithm, P: doc.P, Root: doc.Root,
 		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Uneven: doc.Uneven,
@@ -158,8 +161,14 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 type assembly struct {
 	programs map[int]*assembled
 	messages int
-	explicit bool // messages have ends; ranks in Send.To are counted from one, until finish
+	explicit bool // messages have ends; ranks in Send.To and Recv.From are counted from one, until finish
+	gaps     int  // how many more steps, sends and receives the lists may be extended by
 }
+
+// maxGaps bounds the empty steps of a document. Everything else that a document
+// extends the lists by is there because of a copy, or because of a message: two
+// steps, a send or a destination, and a receive.
+const maxGaps = 1 << 12
 
 type assembled struct {
 	program Program
@@ -183,16 +192,8 @@ func (a *assembly) step(rank, global int, explicit *int) (*Step, *assembled, err
 		a.programs[rank] = p
 	}
 	if explicit != nil {
-		if *explicit < 0 || *explicit > maxBlocks {
-			return nil, nil, fmt.Errorf("no step %d", *explicit)
-		}
-		if *explicit > len(p.program)+1<<16 {
-			return nil, nil, fmt.Errorf("rank %d goes from step %d to step %d: want the next", rank, len(p.program), *explicit)
-		}
-		for len(p.program) <= *explicit {
-			p.program = append(p.program, Step{})
-		}
-		return &p.program[*explicit], p, nil
+		step, err := element(a, &p.program, *explicit)
+		return step, p, err
 	}
 	if p.global != global+1 {
 		p.program = append(p.program, Step{})
@@ -282,7 +283,7 @@ func (a *assembly) explicitMessage(global int, m jsonMessage, src Buffer, blocks
 	if err != nil {
 		return err
 	}
-	send, err := element(&from.Sends, m.Ends.Send)
+	send, err := element(a, &from.Sends, m.Ends.Send)
 	if err != nil {
 		return err
 	}
@@ -290,30 +291,36 @@ func (a *assembly) explicitMessage(global int, m jsonMessage, src Buffer, blocks
 		return fmt.Errorf("one send of %v %v and of %v %v", send.Src, send.Blocks, src, blocks)
 	}
 	send.Src, send.Blocks = src, blocks
-	to, err := element(&send.To, m.Ends.Copy)
+	to, err := element(a, &send.To, m.Ends.Copy)
 	if err != nil {
 		return err
 	}
-	*to = m.To + 1
 	step, _, err := a.step(m.To, global, &m.Ends.RecvStep)
 	if err != nil {
 		return err
 	}
-	at, err := element(&step.Recvs, m.Ends.Recv)
+	at, err := element(a, &step.Recvs, m.Ends.Recv)
 	if err != nil {
 		return err
 	}
+	if *to != 0 || at.From != 0 {
+		return fmt.Errorf("a second message with these ends")
+	}
+	*to = m.To + 1
+	recv.From++
 	*at = recv
 	return nil
 }
 
-// element returns element i of *list, which it extends if necessary.
-func element[T any](list *[]T, i int) (*T, error) {
-	if i < 0 || i > len(*list)+1<<16 {
-		return nil, fmt.Errorf("no element %d in a list of %d", i, len(*list))
+// element returns element i of *list, which it extends if necessary. In all, the
+// lists do not become longer than the document can fill.
+func element[S ~[]T, T any](a *assembly, list *S, i int) (*T, error) {
+	if i < 0 || i >= len(*list)+a.gaps {
+		return nil, fmt.Errorf("number %d in a list of %d: want the next", i, len(*list))
 	}
-	if i >= len(*list) {
-		*list = append(*list, make([]T, i+1-len(*list))...)
+	if more := i + 1 - len(*list); more > 0 {
+		a.gaps -= more
+		*list = append(*list, make([]T, more)...)
 	}
 	return &(*list)[i], nil
 }
@@ -331,6 +338,11 @@ func (a *assembly) finish() error {
 				}
 				for c := range send.To {
 					send.To[c]--
+				}
+			}
+			for k := range step.Recvs {
+				if step.Recvs[k].From--; step.Recvs[k].From < 0 {
+					return fmt.Errorf("rank %d, step %d: receive %d has no message", rank, i, k)
 				}
 			}
 		}

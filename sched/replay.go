@@ -1,5 +1,10 @@
 package sched
 
+import (
+	"errors"
+	"math"
+)
+
 // A Replay carries out a schedule on symbols, one step of its timeline after
 // another, and says what every rank holds in between. Use [Timeline.Replay] to
 // make one.
@@ -11,6 +16,7 @@ type Replay struct {
 	t            *Timeline
 	step         int     // the next one
 	out, scratch []Value // rank by rank
+	limit, free  int64   // of memory, in bytes; of that, what operands may still take, in spans
 
 	// Of a barrier: the ranks whose arrival each rank knows of, words of bits
 	// rank by rank, and the same when the current step began.
@@ -22,7 +28,7 @@ type Replay struct {
 // its In and nothing else, and knows of its own arrival alone.
 func (t *Timeline) Replay() *Replay {
 	s := t.s
-	r := &Replay{s: s, t: t}
+	r := &Replay{s: s, t: t, limit: math.MaxInt64, free: math.MaxInt64}
 	if s.Collective != Barrier {
 		r.out, r.scratch = make([]Value, s.P*s.Blocks), make([]Value, s.P*s.Scratch)
 		return r
@@ -88,7 +94,7 @@ func (r *Replay) copy(c *RankCopy) error {
 			return faultf(c.Rank, c.LocalStep, -1, c.Blocks.Lo+i, "copies from %v what was never written", c.Src)
 		}
 		if err := r.write(r.at(c.Rank, c.Dst, c.At+i), v, c.How); err != nil {
-			return faultf(c.Rank, c.LocalStep, -1, c.At+i, "%v", err)
+			return located(err, c.Rank, c.LocalStep, -1, c.At+i)
 		}
 	}
 	return nil
@@ -104,14 +110,23 @@ func (r *Replay) deliver(m *message) error {
 			return faultf(int(m.from), int(m.sendStep), int(m.to), int(m.lo+i), "sends from %v what was never written", m.src)
 		}
 		if err := r.write(r.at(int(m.to), m.dst, int(m.at+i)), v, m.how); err != nil {
-			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at+i), "%v", err)
+			return located(err, int(m.to), int(m.recvStep), int(m.from), int(m.at+i))
 		}
 	}
 	return nil
 }
 
+// located returns a fault in a place, or err if that is none of the schedule.
+func located(err error, rank, step, peer, block int) error {
+	if errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	return faultf(rank, step, peer, block, "%v", err)
+}
+
 // write replaces the value at a block, or combines it with the incoming one.
 func (r *Replay) write(at *Value, incoming Value, how Combine) (err error) {
+	r.free += int64(len(at.rest))
 	switch how {
 	case Left:
 		*at, err = combine(&incoming, at, r.s.Commutative)
@@ -119,6 +134,10 @@ func (r *Replay) write(at *Value, incoming Value, how Combine) (err error) {
 		*at, err = combine(at, &incoming, r.s.Commutative)
 	default:
 		*at = incoming
+	}
+	r.free -= int64(len(at.rest))
+	if r.free < 0 {
+		return &TooLargeError{"check", r.s.P, math.Inf(1), r.limit}
 	}
 	return err
 }

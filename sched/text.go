@@ -109,15 +109,16 @@ func Parse(data []byte) (*Schedule, error) {
 // An error names the line.
 func ParseText(data []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{Blocks: 1}, rank: -1}
-	for i, line := range strings.Split(string(data), "\n") {
-		line, _, _ = strings.Cut(line, "#") // most lines have no comment
-		words := strings.Fields(line)
-		if len(words) == 0 {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		line, _, _ = bytes.Cut(line, []byte("#")) // most lines have no comment
+		p.line = strings.Fields(string(line))
+		if len(p.line) == 0 {
 			continue
 		}
-		p.line = words
 		if err := p.parseLine(); err != nil {
-			return nil, fmt.Errorf("sched: line %d: %w", i+1, err)
+			return nil, fmt.Errorf("sched: line %d: %w", number, err)
 		}
 	}
 	if !p.named {
@@ -136,24 +137,33 @@ type parser struct {
 	line     []string
 }
 
+// keywords has the parser of each line by its first word.
+var keywords = map[string]func(*parser) error{
+	"schedule":     (*parser).schedule,
+	"ranks":        func(p *parser) error { return p.number(&p.s.P) },
+	"root":         func(p *parser) error { return p.number(&p.s.Root) },
+	"blocks":       func(p *parser) error { return p.number(&p.s.Blocks) },
+	"scratch":      func(p *parser) error { return p.number(&p.s.Scratch) },
+	"commutative":  func(p *parser) error { p.s.Commutative = true; return nil },
+	"uneven":       func(p *parser) error { p.s.Uneven = true; return nil },
+	"equal-blocks": func(p *parser) error { p.s.EqualBlocks = true; return nil },
+	"rank":         (*parser).program,
+	"step":         (*parser).step,
+	"copy":         func(p *parser) error { return p.inside(p.copy) },
+	"send":         func(p *parser) error { return p.inside(p.send) },
+	"recv":         func(p *parser) error { return p.inside(p.recv) },
+}
+
 func (p *parser) parseLine() error {
 	keyword := p.word()
-	parse, ok := map[string]func() error{
-		"schedule": p.schedule, "ranks": p.number(&p.s.P), "root": p.number(&p.s.Root),
-		"blocks": p.number(&p.s.Blocks), "scratch": p.number(&p.s.Scratch),
-		"commutative":  func() error { p.s.Commutative = true; return nil },
-		"uneven":       func() error { p.s.Uneven = true; return nil },
-		"equal-blocks": func() error { p.s.EqualBlocks = true; return nil },
-		"rank":         p.program, "step": p.step,
-		"copy": p.inside(p.copy), "send": p.inside(p.send), "recv": p.inside(p.recv),
-	}[keyword]
+	parse, ok := keywords[keyword]
 	switch {
 	case !ok:
 		return fmt.Errorf("%q: want schedule, ranks, root, blocks, scratch, commutative, uneven, equal-blocks, rank, step, copy, send or recv", keyword)
 	case !p.named && keyword != "schedule":
 		return fmt.Errorf("%q before the line \"schedule COLLECTIVE NAME\"", keyword)
 	}
-	if err := parse(); err != nil {
+	if err := parse(p); err != nil {
 		return err
 	}
 	if len(p.line) > 0 {
@@ -194,11 +204,12 @@ func (p *parser) schedule() (err error) {
 	return nil
 }
 
-func (p *parser) number(at *int) func() error {
-	return func() (err error) {
-		*at, err = p.int()
-		return err
+func (p *parser) number(at *int) (err error) {
+	if p.rank >= 0 {
+		return fmt.Errorf("a header line after a program: want it before the first line \"rank R\"")
 	}
+	*at, err = p.int()
+	return err
 }
 
 func (p *parser) int() (int, error) {
@@ -237,14 +248,12 @@ func (p *parser) step() error {
 	return nil
 }
 
-// inside wraps the parser of a line that must stand in a step.
-func (p *parser) inside(parse func(*Builder) error) func() error {
-	return func() error {
-		if !p.inStep {
-			return fmt.Errorf("want a line \"step\" first")
-		}
-		return parse(p.programs[p.rank])
+// inside parses a line that must stand in a step.
+func (p *parser) inside(parse func(*Builder) error) error {
+	if !p.inStep {
+		return fmt.Errorf("want a line \"step\" first")
 	}
+	return parse(p.programs[p.rank])
 }
 
 func (p *parser) copy(b *Builder) error {

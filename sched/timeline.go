@@ -1,5 +1,10 @@
 package sched
 
+import (
+	"errors"
+	"math"
+)
+
 // A Message is a send and the receive that it matches. Ranks and steps are
 // counted from 0.
 type Message struct {
@@ -109,13 +114,35 @@ func (m *message) export() Message {
 // messages carry: see [Schedule.Check].
 //
 // Time is linear in the number of sends, receives and copies, but for a sort of
-// each rank's receives by sender; memory is about 100 bytes for each.
-func (s *Schedule) Timeline() (*Timeline, error) {
+// each rank's receives by sender; memory is about 200 bytes for each message and
+// copy. A schedule that would take more than [DefaultMemory] is refused: see
+// [Schedule.TimelineWithin].
+func (s *Schedule) Timeline() (*Timeline, error) { return s.TimelineWithin(DefaultMemory) }
+
+// TimelineWithin is [Schedule.Timeline] with another limit of memory, in bytes.
+// A schedule that would take more is refused with a [*TooLargeError], before the
+// memory is allocated; its size is an estimate, see [Schedule.TimelineMemory].
+func (s *Schedule) TimelineWithin(limit int64) (*Timeline, error) {
+	return s.timeline("follow", limit, limit)
+}
+
+// timeline makes a timeline that takes no more bytes than free, which is what a
+// limit leaves for it.
+func (s *Schedule) timeline(doing string, free, limit int64) (*Timeline, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
+	size := s.Size()
+	need := size.memory(s.P)
+	if need > float64(free) || max(size.Messages, size.Copies) > maxEntries {
+		return nil, &TooLargeError{doing, s.P, need + float64(limit-free), limit}
+	}
 	b := timelineBuilder{s: s, first: make([]int, s.P+1), ready: make([]int32, s.P), current: make([]int, s.P)}
-	if err := b.collect(); err != nil {
+	b.messages, b.recvs, b.copies = room[message](size.Messages), room[recv](size.Messages), room[RankCopy](size.Copies)
+	if err := b.collect(free); err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			return nil, &TooLargeError{doing, s.P, math.Inf(1), limit}
+		}
 		return nil, err
 	}
 	if err := b.match(); err != nil {

@@ -33,8 +33,9 @@ type ownStep struct {
 }
 
 // collect lists the copies, messages and receives of all programs, and checks
-// each step by itself.
-func (b *timelineBuilder) collect() error {
+// each step by itself. It stops with ErrTooLarge when the lists take more bytes
+// than free, because the programs are larger than those that were counted.
+func (b *timelineBuilder) collect(free int64) error {
 	for rank := range b.s.P {
 		b.first[rank] = len(b.steps)
 		for i, step := range b.s.Program(rank) {
@@ -42,6 +43,9 @@ func (b *timelineBuilder) collect() error {
 				return err
 			}
 			b.add(rank, i, step)
+		}
+		if entries := max(len(b.messages), len(b.recvs)) + len(b.copies); int64(entries)*perEntry > free || entries > maxEntries {
+			return ErrTooLarge
 		}
 	}
 	b.first[b.s.P] = len(b.steps)

@@ -1,6 +1,11 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // maxRanks and maxBlocks bound the numbers of a schedule that was read from a
 // file by what 32-bit fields hold.
@@ -14,6 +19,8 @@ func (s *Schedule) validate() error {
 	switch {
 	case int(s.Collective) >= len(collectives):
 		return faultf(-1, -1, -1, -1, "%v is not a collective", s.Collective)
+	case !isWord(s.Algorithm):
+		return faultf(-1, -1, -1, -1, "algorithm %q: want a name without spaces", s.Algorithm)
 	case s.P < 1 || s.P > maxRanks:
 		return faultf(-1, -1, -1, -1, "%d ranks: want 1 to %d", s.P, maxRanks)
 	case s.Root < 0 || s.Root >= s.P:
@@ -32,6 +39,11 @@ func (s *Schedule) validate() error {
 		return faultf(-1, -1, -1, -1, "no programs")
 	}
 	return nil
+}
+
+// isWord reports whether a name stands in one line of text as a word, or is empty.
+func isWord(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '#' || unicode.IsSpace(r) })
 }
 
 // Partitioned reports whether the vector is one part per rank, as in scatter
@@ -156,7 +168,7 @@ func (s *Schedule) within(rank int, b Buffer, r Range) error {
 		return fmt.Errorf("no buffer %v", b)
 	}
 	extent := s.Extent(b, rank)
-	if r.Lo < 0 || r.Hi < r.Lo || !extent.Contains(r) {
+	if r.Lo < 0 || r.Hi < r.Lo || r.Hi > maxBlocks || !extent.Contains(r) {
 		return fmt.Errorf("%v %v: rank %d has %v %v", b, r, rank, b, extent)
 	}
 	return nil

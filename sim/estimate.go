@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/chorale-go/chorale/sched"
 )
 
 // ErrTooLarge is the error that every [*TooLargeError] wraps.
@@ -55,44 +53,11 @@ func (e estimate) capacities() (steps, messages int) {
 	return int(e.steps*1.01) + 1024, int(e.messages*1.01) + 1024
 }
 
-// estimateSize makes the programs of a few ranks of each part, roots among them.
+// estimateSize adds the sizes of the schedules.
 func estimateSize(parts []Part) (e estimate) {
 	for _, p := range parts {
-		e.add(p.Schedule)
-	}
-	return e
-}
-
-// add counts the root, which may have much more to do than others, and takes
-// the average of a few other ranks for all others.
-func (e *estimate) add(s *sched.Schedule) {
-	const samples = 8
-	root := count(s.Program(s.Root))
-	e.steps, e.messages = e.steps+root.steps, e.messages+root.messages
-	var sum estimate
-	counted, stride := 0, max(1, s.P/samples)
-	for rank := stride / 2; rank < s.P; rank += stride {
-		if rank != s.Root {
-			one := count(s.Program(rank))
-			sum.steps, sum.messages = sum.steps+one.steps, sum.messages+one.messages
-			counted++
-		}
-	}
-	if counted > 0 {
-		others := float64(s.P-1) / float64(counted)
-		e.steps, e.messages = e.steps+sum.steps*others, e.messages+sum.messages*others
-	}
-}
-
-// count returns the steps and messages of one program.
-func count(p sched.Program) (e estimate) {
-	for _, s := range p {
-		if len(s.Sends)+len(s.Recvs) > 0 {
-			e.steps++
-		}
-		for _, send := range s.Sends {
-			e.messages += float64(len(send.To))
-		}
+		size := p.Schedule.Size()
+		e.steps, e.messages = e.steps+size.Steps, e.messages+size.Messages
 	}
 	return e
 }
