@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -22,18 +23,29 @@ type scheduleFilter struct {
 	rooted      bool // check root alone
 	root        int
 	bytes       int
+	memory      size
 }
+
+// maxSchedules bounds the schedules of one call.
+const maxSchedules = 1 << 20
 
 // schedules returns the schedules. It is an error if there is none, or if the
 // algorithm that is named does not take the one number of ranks that is named.
 func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
+	if err := checkBytes(s.bytes, s.ranks.values[len(s.ranks.values)-1]); err != nil {
+		return nil, err
+	}
 	var refused error
 	for _, p := range s.ranks.values {
 		for _, c := range s.collectives {
 			for _, spec := range s.specs(c, p) {
 				for _, root := range s.roots(c, p) {
-					schedule, err := algo.New(c, spec, p, root, cmp.Or(whole(c, p, s.bytes), algo.VariantBytes))
+					schedule, err := newSchedule(c, spec, p, root, cmp.Or(whole(c, p, s.bytes), algo.VariantBytes), s.memory)
 					switch {
+					case errors.Is(err, sched.ErrTooLarge):
+						return nil, fmt.Errorf("%v %s: %w", c, spec, err)
+					case len(all) == maxSchedules:
+						return nil, fmt.Errorf("-n %s: more than %d schedules: want fewer numbers of ranks, or a collective or an algorithm", s.ranks.text, maxSchedules)
 					case err == nil:
 						all = append(all, schedule)
 					case refused == nil:
@@ -93,18 +105,27 @@ func (s *scheduleFilter) roots(c sched.Collective, p int) []int {
 }
 
 // checkAll checks schedules on all cores, and shows its progress unless that is nil.
-// The failures are in the order of the list.
-func checkAll(list []*sched.Schedule, progress io.Writer) checkReport {
+// The failures are in the order of the list. It stops with an error at a schedule
+// that takes more than the memory; those that are checked at once share it.
+func checkAll(list []*sched.Schedule, memory size, progress io.Writer) (checkReport, error) {
 	var (
 		next    atomic.Int64
 		faults  = make([]error, len(list))
+		refused atomic.Pointer[error]
+		free    = newBudget(float64(memory))
 		workers sync.WaitGroup
 	)
 	for range min(runtime.GOMAXPROCS(0), len(list)) {
 		workers.Go(func() {
 			// The last schedules take longest, so they come first.
-			for i := len(list) - int(next.Add(1)); i >= 0; i = len(list) - int(next.Add(1)) {
-				faults[i] = list[i].Check()
+			for i := len(list) - int(next.Add(1)); i >= 0 && refused.Load() == nil; i = len(list) - int(next.Add(1)) {
+				need := free.take(list[i].CheckMemory())
+				faults[i] = list[i].CheckWithin(int64(memory))
+				free.give(need)
+				if errors.Is(faults[i], sched.ErrTooLarge) {
+					err := fmt.Errorf("%v %s: %w", list[i].Collective, list[i].Algorithm, faults[i])
+					refused.Store(&err)
+				}
 			}
 		})
 	}
@@ -113,13 +134,49 @@ func checkAll(list []*sched.Schedule, progress io.Writer) checkReport {
 		defer stop()
 	}
 	workers.Wait()
+	if err := refused.Load(); err != nil {
+		return checkReport{}, *err
+	}
 	r := checkReport{Checked: len(list), Failed: []failure{}}
 	for i, err := range faults {
 		if s := list[i]; err != nil {
 			r.Failed = append(r.Failed, failure{s.Collective.String(), s.Algorithm, s.P, s.Root, err.Error()})
 		}
 	}
-	return r
+	return r, nil
+}
+
+// A budget is memory that goroutines share.
+type budget struct {
+	all, free float64
+	lock      sync.Mutex
+	given     sync.Cond
+}
+
+func newBudget(all float64) *budget {
+	b := &budget{all: all, free: all}
+	b.given.L = &b.lock
+	return b
+}
+
+// take waits until so much is free, and takes it. No goroutine takes more than there
+// is. It returns what it took.
+func (b *budget) take(need float64) float64 {
+	need = min(need, b.all)
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for b.free < need {
+		b.given.Wait()
+	}
+	b.free -= need
+	return need
+}
+
+func (b *budget) give(back float64) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.free += back
+	b.given.Broadcast()
 }
 
 // follow shows the number of schedules that have been checked, until stop.

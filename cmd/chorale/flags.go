@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
 )
 
 // count is the value of a flag: a number of ranks.
@@ -21,12 +22,15 @@ func (c *count) Type() string   { return "N" }
 
 func (c *count) Set(text string) error {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return fmt.Errorf("want a number of ranks, 1 or more")
+	if err != nil || n < 1 || n > maxRanks {
+		return fmt.Errorf("want a number of ranks, 1 to %d", maxRanks)
 	}
 	*c = count(n)
 	return nil
 }
+
+// maxRanks bounds the numbers of ranks.
+const maxRanks = 1 << 24
 
 // ranges is the value of a flag: several numbers of ranks, as in 8 or 1..64,100.
 // Single is set for one number that is not a range.
@@ -39,9 +43,6 @@ type ranges struct {
 func (r *ranges) String() string { return r.text }
 func (r *ranges) Type() string   { return "P|LO..HI" }
 
-// maxRanks bounds the numbers of ranks.
-const maxRanks = 1 << 24
-
 func (r *ranges) Set(text string) error {
 	r.text, r.values, r.single = text, nil, !strings.ContainsAny(text, ".,")
 	for part := range strings.SplitSeq(text, ",") {
@@ -52,7 +53,7 @@ func (r *ranges) Set(text string) error {
 		lo, err1 := strconv.Atoi(first)
 		hi, err2 := strconv.Atoi(last)
 		if err1 != nil || err2 != nil || lo < 1 || hi < lo || hi > maxRanks {
-			return fmt.Errorf("want numbers of ranks, as in 8, 1..64 or 2,4,10..20")
+			return fmt.Errorf("want numbers of ranks, as in 8, 1..64 or 2,4,10..20, up to %d", maxRanks)
 		}
 		for p := lo; p <= hi; p++ {
 			r.values = append(r.values, p)
@@ -66,7 +67,7 @@ func (r *ranges) Set(text string) error {
 // size is the value of a flag: a number of bytes, as in 8, 64K or 4M.
 type size int
 
-func (s *size) String() string { return strconv.Itoa(int(*s)) }
+func (s *size) String() string { return algo.FormatBytes(int(*s)) }
 func (s *size) Type() string   { return "BYTES" }
 
 func (s *size) Set(text string) error {
@@ -76,6 +77,13 @@ func (s *size) Set(text string) error {
 	}
 	*s = size(n)
 	return nil
+}
+
+// addMemory adds the flag --max-memory.
+func addMemory(cmd *cobra.Command) *size {
+	memory := size(sched.DefaultMemory)
+	cmd.Flags().Var(&memory, "max-memory", "the most memory that the work may take, by an estimate")
+	return &memory
 }
 
 // choice is the value of a flag: one of a few words.

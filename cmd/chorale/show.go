@@ -54,9 +54,10 @@ With --format json:
 	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	flags.Var(&transport, "transport", "the transport for which the algorithm is selected")
+	memory := addMemory(cmd)
 	format := addFormat(cmd, "table", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, s, err := collectiveOrFile(args[0])
+		c, s, err := collectiveOrFile(args[0], *memory)
 		if err != nil {
 			return err
 		}
@@ -64,10 +65,13 @@ With --format json:
 			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport"); err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), s, "", format.value)
+			return show(cmd.OutOrStdout(), s, "", format.value, *memory)
 		}
 		if p == 0 {
 			return callErrorf("no number of ranks: want -n P")
+		}
+		if err := checkBytes(int(bytes), int(p)); err != nil {
+			return callError{err}
 		}
 		why := ""
 		if algorithm == "" {
@@ -84,12 +88,21 @@ With --format json:
 			}
 			algorithm, why = choice.Algorithm, choice.Why
 		}
-		if s, err = algo.New(c, algorithm, int(p), root, whole(c, int(p), int(bytes))); err != nil {
+		if s, err = newSchedule(c, algorithm, int(p), root, whole(c, int(p), int(bytes)), *memory); err != nil {
 			return callError{err}
 		}
-		return show(cmd.OutOrStdout(), s, why, format.value)
+		return show(cmd.OutOrStdout(), s, why, format.value, *memory)
 	}
 	return cmd
+}
+
+// checkBytes returns an error for a size of a rank's message that cannot be counted
+// on p ranks.
+func checkBytes(bytes, p int) error {
+	if bytes > wordBytes*maxWords/p {
+		return fmt.Errorf("--bytes %s: want %s or less with %s", algo.FormatBytes(bytes), algo.FormatBytes(wordBytes*maxWords/p), plural(p, "rank"))
+	}
+	return nil
 }
 
 // whole returns the size of the whole vector, given the size of a rank's message.
@@ -100,15 +113,23 @@ func whole(c sched.Collective, p, bytes int) int {
 	return bytes
 }
 
+// perShown is the memory that a message takes on its way to each format, beside the
+// timeline.
+var perShown = map[string]float64{"table": 300, "json": 1200}
+
 // show prints a schedule, and the reason for its selection if it was not named.
-func show(w io.Writer, s *sched.Schedule, why, format string) error {
-	switch format {
-	case "text":
+func show(w io.Writer, s *sched.Schedule, why, format string, memory size) error {
+	if format == "text" {
 		return s.WriteText(w)
-	case "json":
+	}
+	size := s.Size()
+	if need := s.TimelineMemory() + perShown[format]*(size.Messages+size.Copies); need > float64(memory) {
+		return callError{&sched.TooLargeError{Doing: "show", P: s.P, Bytes: need, Limit: int64(memory)}}
+	}
+	if format == "json" {
 		return printJSON(w, s)
 	}
-	t, err := s.Timeline()
+	t, err := s.TimelineWithin(int64(memory))
 	if err != nil {
 		return err
 	}
