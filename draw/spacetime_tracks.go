@@ -136,17 +136,18 @@ func combiningBars(sc Scene) []track {
 	}
 	steps := newProgramSteps(sc)
 	for rank := range bars {
-		done := 0.0
+		done, drawn := 0.0, 0.0
 		for _, s := range steps[rank] {
 			done = max(done, s.end)
 			if s.words > 0 {
 				until := s.end + float64(s.words)*res.Config.Model.Top
 				bars[rank] = append(bars[rank], bar{combining, s.end, until, s.message})
 				done = max(done, until)
+				drawn += until - s.end
 			}
 		}
-		if end := res.PerRank[rank].End; end > done && end-done <= res.PerRank[rank].Combining {
-			bars[rank] = append(bars[rank], bar{combining, done, end, -1})
+		if end, rest := res.PerRank[rank].End, res.PerRank[rank].Combining-drawn; end > done && rest > 0 {
+			bars[rank] = append(bars[rank], bar{combining, max(done, end-rest), end, -1})
 		}
 	}
 	return bars

@@ -120,6 +120,11 @@ func (e *contentionFree) enterStep(rank int32) {
 	recvs, endRecvs := e.received(n)
 	s.arrived, s.cause = s.begun, -1
 	s.pending = endSends - sends + endRecvs - recvs
+	if s.pending == 0 {
+		s.cause = e.lastBefore(n, rank, e.times.begunBy)
+		e.endStep(rank, s)
+		return
+	}
 	for i := sends; i < endSends; i++ {
 		e.endReady(i)
 	}

@@ -6,7 +6,8 @@
 //
 //   - A rank begins a step when its own previous step is done. With Config.Sync
 //     all ranks whose steps are done begin their next ones together, when
-//     nothing else is left to happen.
+//     nothing else is left to happen; a step of copies alone waits like any
+//     other.
 //   - A message is ready when both its ends have begun the steps that send and
 //     receive it. With single ports it then queues for its sender's send port
 //     and its receiver's receive port. When it holds both, it queues for every
@@ -22,6 +23,10 @@
 //     arrived, for m·Top each. What its copies combine comes before the step's
 //     messages. Copies that replace take no time.
 //   - Times that differ by rounding alone are the same time.
+//
+// With Config.Share a time can be ill-conditioned: messages that come together
+// share a link from end to end, and if one is the least bit earlier, all that
+// follows is different. docs/simulator.md has an example.
 //
 // The model is that of Grama, Gupta, Karypis and Kumar, Introduction to
 // Parallel Computing (2nd ed.), 2.5 and 4.

@@ -151,6 +151,29 @@ func TestWildProgramsTakeAsLongAsTheRulesSay(t *testing.T) {
 	})
 }
 
+// With Sync a step of copies alone waits for the others, too: here the last
+// copies of the first and the last ranks, which combine 576 words each.
+func TestWithSyncAStepOfCopiesAloneWaits(t *testing.T) {
+	s := must(algo.New(sched.ReduceScatter, "direct", 9, 0, 0))
+	c := sim.Config{Topology: must(topo.NewLinear(9)), Model: model.Model{Ts: 100, Tw: 3, Th: 2, Top: 1}, Sync: true, Record: true}
+	r := must(sim.Run(c, sim.Part{Schedule: s, Words: 576}))
+	if r.Time != 47426 || r.Steps != 2 {
+		t.Errorf("%v in %d steps, want 47426 in 2", r.Time, r.Steps)
+	}
+	first := 0.0 // when the last rank has combined what its first step received
+	for _, m := range r.Log {
+		first = max(first, m.End)
+	}
+	for rank, took := range r.PerRank {
+		if took.Combining != 8*576 {
+			t.Errorf("rank %d combines for %v, want %d", rank, took.Combining, 8*576)
+		}
+		if took.End > first+8*576+576 {
+			t.Errorf("rank %d ends at %v, more than two steps after the last message at %v", rank, took.End, first)
+		}
+	}
+}
+
 // Sums of decimals are rounded, and still the same message is first in a line.
 func TestTheUnitOfTimeChangesNothing(t *testing.T) {
 	const scale = 0.1

@@ -24,7 +24,7 @@ var orders = map[string]func(*contentionFree){
 // queued, and reports whether its times are right.
 func runWith(t *testing.T, order string, queued bool, c Config, p Part) (r *Result, right bool) {
 	t.Helper()
-	table, err := newProgramTable(p.Schedule.P, []Part{p}, estimate{})
+	table, err := newProgramTable(p.Schedule.P, []Part{p}, estimate{}, c.Sync)
 	if err != nil {
 		t.Fatal(err)
 	}

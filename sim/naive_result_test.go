@@ -66,6 +66,7 @@ func (n *naive) number() {
 		if step == 0 {
 			return 0
 		}
+		first = ready(r, step-1)
 		for _, m := range r.steps[step-1].messages {
 			first = max(first, stepOf(m)+1)
 		}
@@ -207,7 +208,9 @@ func (n *naive) pathBreaks(r *sim.Result) string {
 		return "the last leg does not end the whole"
 	}
 	whole := r.Time
-	if len(r.Path) == 0 && !slices.ContainsFunc(n.ranks, func(r *naiveRank) bool { return len(r.steps) == 0 && near(r.did.End, whole) }) && r.Messages > 0 {
+	if len(r.Path) == 0 && !slices.ContainsFunc(n.ranks, func(r *naiveRank) bool {
+		return !slices.ContainsFunc(r.steps, naiveStep.moves) && near(r.did.End, whole)
+	}) && r.Messages > 0 {
 		return "empty"
 	}
 	return ""

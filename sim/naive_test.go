@@ -39,6 +39,9 @@ type naiveStep struct {
 	end      float64
 }
 
+// moves tells a step that has messages.
+func (s naiveStep) moves() bool { return len(s.messages) > 0 }
+
 type naiveMessage struct {
 	sim.Message
 	index int // among those of its sender's step
@@ -111,7 +114,7 @@ func (n *naive) add(p sim.Part) {
 				r.tail += wordsOf(p, copied.Blocks)
 			}
 		}
-		if len(step.Sends)+len(step.Recvs) == 0 {
+		if len(step.Sends)+len(step.Recvs) == 0 && !n.Sync {
 			return
 		}
 		s := naiveStep{before: r.tail}
@@ -133,7 +136,7 @@ func (n *naive) add(p sim.Part) {
 		r.steps = append(r.steps, s)
 	})
 	each(func(at int, r *naiveRank, step sched.Step) {
-		if len(step.Sends)+len(step.Recvs) == 0 {
+		if len(step.Sends)+len(step.Recvs) == 0 && !n.Sync {
 			return
 		}
 		k := first[at]
@@ -205,6 +208,9 @@ func (n *naive) advance() (any bool) {
 		for _, m := range r.steps[r.at].messages {
 			m.ends++
 			m.Ready = n.now
+		}
+		if len(r.steps[r.at].messages) == 0 {
+			n.finish(r)
 		}
 	}
 	for _, m := range n.inOrder(func(m *naiveMessage) bool { return m.ends == 2 && !m.ported }) {

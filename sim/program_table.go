@@ -12,8 +12,9 @@ import (
 // the time of a simulation is the memory's latency.
 //
 // Steps are numbered rank by rank: those of rank r from first[r] to first[r+1].
-// Messages are numbered by sender, step, and index in the step. Copies that
-// stand in a step alone belong to the next step.
+// Messages are numbered by sender, step, and index in the step. A step of copies
+// alone is a step of its own only with Config.Sync, where it begins when the
+// others begin theirs; otherwise its copies belong to the next step.
 type programTable struct {
 	ranks     int
 	first     []int32
@@ -25,6 +26,7 @@ type programTable struct {
 	before      []int  // per step: words that copies combine before it; nil if none do
 	after       []int  // per rank: words that copies combine after its last step
 	copiesAfter []bool // per rank: whether it copies after its last step
+	copiesAlone bool   // whether there are steps of copies alone
 }
 
 // A step of one rank. Its messages and receives end where those of the next
@@ -49,7 +51,7 @@ func (t *programTable) words(m *message) int { return t.lengths[m.size>>1] }
 
 // newProgramTable collects the programs of all parts, and finds the message of
 // each receive.
-func newProgramTable(ranks int, parts []Part, e estimate) (*programTable, error) {
+func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTable, error) {
 	bound := make([]boundPart, len(parts))
 	for i, p := range parts {
 		bound[i] = bind(p, ranks)
@@ -63,7 +65,7 @@ func newProgramTable(ranks int, parts []Part, e estimate) (*programTable, error)
 		after:       make([]int, ranks),
 		copiesAfter: make([]bool, ranks),
 	}
-	b := tableBuilder{programTable: t, recvs: make([]recv, 0, messages), indexOf: make(map[int]uint32)}
+	b := tableBuilder{programTable: t, sync: sync, recvs: make([]recv, 0, messages), indexOf: make(map[int]uint32)}
 	for rank := range ranks {
 		for i := range bound {
 			if err := b.add(rank, &bound[i]); err != nil {
@@ -85,6 +87,16 @@ func (t *programTable) sent(step int32) (lo, hi int32) {
 
 func (t *programTable) received(step int32) (lo, hi int32) {
 	return t.steps[step].recvs, t.steps[step+1].recvs
+}
+
+// lastBefore returns the message that let a step of copies alone begin: the one
+// that all ranks waited for, or if nothing took time the last of the rank's own;
+// -1 if there is none.
+func (t *programTable) lastBefore(step, rank, awaited int32) int32 {
+	if awaited < 0 && step > t.first[rank] {
+		return t.steps[step-1].cause
+	}
+	return awaited
 }
 
 // A boundPart is a part, and the mapping between its ranks and words and those
@@ -129,6 +141,7 @@ func (p *boundPart) rank(peer int) int {
 // A tableBuilder fills a table.
 type tableBuilder struct {
 	*programTable
+	sync     bool
 	recvs    []recv
 	indexOf  map[int]uint32 // of each length in lengths
 	combined int            // words that copies have combined since the last step
@@ -162,7 +175,10 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 			}
 		}
 		if len(step.Sends)+len(step.Recvs) == 0 {
-			continue
+			if !b.sync {
+				continue
+			}
+			b.copiesAlone = true
 		}
 		for _, send := range step.Sends {
 			size := b.size(p.blocks.Len(send.Blocks))

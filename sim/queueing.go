@@ -182,6 +182,11 @@ func (q *queueing) enterStep(rank int32) {
 	sends, endSends := q.sent(n)
 	recvs, endRecvs := q.received(n)
 	s.pending = endSends - sends + endRecvs - recvs
+	if s.pending == 0 {
+		s.cause = q.lastBefore(n, rank, q.times.begunBy)
+		q.endStep(rank, s)
+		return
+	}
 	for i := sends; i < endSends; i++ {
 		q.endReady(i)
 	}

@@ -69,7 +69,8 @@ type Message struct {
 	End      float64 // when it has arrived
 
 	// The steps of its ends' own programs: the steps that send or receive,
-	// counted from 0 through all parts that a rank has a part in.
+	// counted from 0 through all parts that a rank has a part in. Steps of copies
+	// alone count with Config.Sync only.
 	SendStep, RecvStep int
 }
 

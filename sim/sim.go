@@ -69,7 +69,7 @@ func Run(c Config, parts ...Part) (*Result, error) {
 	if err := c.checkMemory(ranks, expected, c.sharesBandwidth()); err != nil {
 		return nil, err
 	}
-	p, err := newProgramTable(ranks, parts, expected)
+	p, err := newProgramTable(ranks, parts, expected, c.Sync)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +77,11 @@ func Run(c Config, parts ...Part) (*Result, error) {
 	e, err := runContentionFree(c, p, n)
 	if err != nil {
 		return nil, err
+	}
+	if p.copiesAlone {
+		if e.perStep, err = unsynchronized(c, ranks, parts, expected, n); err != nil {
+			return nil, err
+		}
 	}
 	times := e.times
 	if e.contended || c.sharesBandwidth() {
@@ -87,6 +92,23 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		times = newQueueing(c, p, n).run()
 	}
 	return e.result(times), nil
+}
+
+// unsynchronized returns the steps of the timeline of a simulation with Sync, in
+// which ranks have steps of copies alone. The ranks then send the messages of
+// one step of the timeline at different times, and those of several at one. But
+// which links they ask for in a step does not depend on time.
+func unsynchronized(c Config, ranks int, parts []Part, expected estimate, n *network) ([]Step, error) {
+	c.Sync = false
+	p, err := newProgramTable(ranks, parts, expected, false)
+	if err != nil {
+		return nil, err
+	}
+	e, err := runContentionFree(c, p, n)
+	if err != nil {
+		return nil, err
+	}
+	return e.perStep, nil
 }
 
 // sharesBandwidth reports whether messages slow each other down rather than
