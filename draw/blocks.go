@@ -57,11 +57,12 @@ func (f *blocksFigure) draw() *svg {
 	columns := columnsFor(len(f.tables), size)
 	rows := (len(f.tables) + columns - 1) / columns
 	legend := f.legend()
-	width := max(float64(columns)*(size.x+panelGap)-panelGap+28, textWidth(titleOf(f.scene), 18)+40, textWidth(f.subtitle(), 13)+40, legend.width)
+	width := max(float64(columns)*(size.x+panelGap)-panelGap+28, legend.width)
 	height := headerHeight + float64(rows)*(size.y+panelGap) - panelGap
-	f.svg = newSVG("blocks", titleOf(f.scene), f.describe(), width, height+footerHeight)
-	f.text(20, 30, titleOf(f.scene), "style", "font-size:18px;font-weight:600")
-	f.text(20, 50, f.subtitle(), "style", "font-size:13px;fill:"+muted)
+	head := newHeading(20, 30, 18, titleOf(f.scene), f.subtitle(), width)
+	width = max(width, head.width)
+	f.svg = newSVG("blocks", titleOf(f.scene), f.describe(), width, height+footerHeight+head.more)
+	head.draw(f.svg)
 	inset := (width - float64(columns)*(size.x+panelGap) + panelGap) / 2
 	for i, t := range f.tables {
 		at := point{inset + float64(i%columns)*(size.x+panelGap), headerHeight + float64(i/columns)*(size.y+panelGap)}

@@ -49,9 +49,10 @@ func Chart(w io.Writer, c ChartData) error {
 	for _, s := range c.Series {
 		labelWidth = max(labelWidth, textWidth(s.Name, 13))
 	}
-	s := newSVG("chart", c.Title, c.describe(), max(width+labelWidth+104, titleWidth(c.Title)), height+104)
-	s.text(24, 34, c.Title, "style", "font-size:19px;font-weight:600")
-	s.text(24, 57, c.Note, "style", "font-size:13px;fill:"+muted)
+	figure := width + labelWidth + 104
+	head := newHeading(24, 34, 19, c.Title, c.Note, figure)
+	s := newSVG("chart", c.Title, c.describe(), max(figure, head.width), height+104+head.more)
+	head.draw(s)
 	drawChartLegend(s, 24, 78, c)
 	middle := 92 + height*0.46
 	s.text(34, middle, c.Y, "text-anchor", "middle", "transform", "rotate(-90 34 "+number(middle)+")")

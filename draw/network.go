@@ -203,10 +203,11 @@ func (f *networkFigure) draw() *svg {
 	columns := columnsFor(len(f.panels), size)
 	rows := (len(f.panels) + columns - 1) / columns
 	legend := f.legend()
-	width := max(float64(columns)*(size.x+panelGap)-panelGap, textWidth(titleOf(f.scene), 18)+40, textWidth(subtitleOf(f.scene), 13)+40, legend.width)
-	f.svg = newSVG("network", titleOf(f.scene), f.describe(), width, headerHeight+float64(rows)*(size.y+panelGap)-panelGap+footerHeight)
-	f.text(20, 30, titleOf(f.scene), "style", "font-size:18px;font-weight:600")
-	f.text(20, 50, subtitleOf(f.scene), "style", "font-size:13px;fill:"+muted)
+	width := max(float64(columns)*(size.x+panelGap)-panelGap, legend.width)
+	head := newHeading(20, 30, 18, titleOf(f.scene), subtitleOf(f.scene), width)
+	width = max(width, head.width)
+	f.svg = newSVG("network", titleOf(f.scene), f.describe(), width, headerHeight+float64(rows)*(size.y+panelGap)-panelGap+footerHeight+head.more)
+	head.draw(f.svg)
 	inset := (width - float64(columns)*(size.x+panelGap) + panelGap) / 2
 	for i, p := range f.panels {
 		at := point{inset + float64(i%columns)*(size.x+panelGap), headerHeight + float64(i/columns)*(size.y+panelGap)}

@@ -59,6 +59,7 @@ func newAnimation(s Scene) *animation {
 	}
 	slices.Sort(ids)
 	a := &animation{Ranks: r.Ranks, Time: r.Time, linkIDs: slices.Compact(ids)}
+	a.Steps, a.Messages, a.Links = []animationStep{}, []animationMessage{}, []string{} // never null in JSON
 	for _, id := range a.linkIDs {
 		a.Links = append(a.Links, r.Name(id))
 	}

@@ -209,7 +209,9 @@ func (b *pageFigureBuilder) setViewBox() {
 // arrows.
 func (b *pageFigureBuilder) labelPlacer(arrows []bezier) *labelPlacer {
 	placer := newLabelPlacer(&b.layout, arrows)
-	placer.labels = append(placer.labels, b.nodeNames...)
+	for _, name := range b.nodeNames {
+		placer.add(name, name.at)
+	}
 	return placer
 }
 
@@ -225,7 +227,7 @@ func (b *pageFigureBuilder) drawStep(i int, contents [][]string) pageFrame {
 			X: number(at.x), Y: number(at.y),
 		})
 		if l.Messages > 1 {
-			placer.labels = append(placer.labels, label{at: at, lines: []string{strconv.Itoa(l.Messages)}, size: 13, badge: true})
+			placer.add(label{lines: []string{strconv.Itoa(l.Messages)}, size: 13, badge: true}, at)
 		}
 	}
 	for k, m := range a.Messages[s.First:s.Last] {

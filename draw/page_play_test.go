@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/chorale-go/chorale/draw"
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 )
@@ -69,6 +70,20 @@ func TestAPageInABrowser(t *testing.T) {
 			}
 			if !slices.Equal(tab.requests, []string{tab.url}) {
 				t.Errorf("the page loads %q, want itself alone", tab.requests)
+			}
+		})
+	}
+	for name, s := range map[string]draw.Scene{
+		"one rank that copies":   simulate(t, sched.Bcast, "binomial", "ring", 1, 5, model.Default()),
+		"one rank with no steps": simulate(t, sched.Barrier, "dissemination", "full", 1, 0, model.Default()),
+	} {
+		t.Run("a schedule without messages stands still: "+name, func(t *testing.T) {
+			tab := b.open(t, s, viewOptions{})
+			tab.press(kb.End)
+			tab.mu.Lock()
+			defer tab.mu.Unlock()
+			if len(tab.problems) > 0 {
+				t.Errorf("the console has %q", tab.problems)
 			}
 		})
 	}

@@ -111,14 +111,16 @@ func trackIndices(tracks []rankTracks, messages int) []endpoints {
 
 func (f *spaceTimeFigure) draw() *svg {
 	r := f.scene.Result
-	f.svg = newSVG("spacetime", f.scene.Title, f.describe(), max(f.left+f.width+60, titleWidth(f.scene.Title)), f.top+f.height+84)
+	figure := f.left + f.width + 60
+	head := newHeading(24, 34, 19, titleOf(f.scene), "", figure)
+	f.svg = newSVG("spacetime", titleOf(f.scene), f.describe(), max(figure, head.width), f.top+f.height+84+head.more)
 	f.start("defs")
 	f.start("pattern", "id", "spacetime-waits", "width", 6, "height", 6, "patternUnits", "userSpaceOnUse", "patternTransform", "rotate(45)")
 	f.empty("rect", "width", 6, "height", 6, "fill", background)
 	f.empty("rect", "width", 2, "height", 6, "fill", red, "fill-opacity", "0.55")
 	f.end()
 	f.end()
-	f.text(24, 34, f.scene.Title, "style", "font-size:19px;font-weight:600")
+	head.draw(f.svg)
 	f.drawLegend()
 	f.shadeSteps()
 	f.drawAxis()

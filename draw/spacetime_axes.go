@@ -139,9 +139,6 @@ func (f *spaceTimeFigure) drawLegend() {
 	}
 }
 
-// titleWidth returns the width that a figure needs for its title.
-func titleWidth(title string) float64 { return textWidth(title, 19)*1.05 + 48 }
-
 // maxListed is how many messages a description lists.
 const maxListed = 64
 

@@ -114,24 +114,28 @@ func escape(text string) string {
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;")
 
-// textWidth estimates the width of a text in a font of the given size. It errs on
-// the wide side because the viewer's font is unknown.
+// textWidth estimates the width of a text in a font of the given size. The viewer's
+// font is unknown: the estimate is that of DejaVu Sans, the widest of those that the
+// style names, or a little more.
 func textWidth(text string, size float64) float64 {
 	em := 0.0
 	for _, r := range text {
 		switch {
 		case strings.ContainsRune(".,:;'|!ijlt()[] ", r):
 			em += 0.36
-		case strings.ContainsRune("mwMW→←↔", r):
-			em += 0.95
-		case 'A' <= r && r <= 'Z':
-			em += 0.72
+		case strings.ContainsRune("mwMW%@…", r) || r >= 0x2E80:
+			em += 1
+		case 'A' <= r && r <= 'Z' || strings.ContainsRune("+=<>~#^×≤⊕→←↔", r):
+			em += 0.8
 		default:
 			em += 0.62
 		}
 	}
 	return em * size
 }
+
+// boldWidth estimates the width of a text in a bold font.
+func boldWidth(text string, size float64) float64 { return 1.15 * textWidth(text, size) }
 
 // The colors can be distinguished in print and by color-blind readers. The step
 // colors are from the palette of Okabe and Ito, darkened until text in them is

@@ -139,7 +139,7 @@ func (doc *jsonSchedule) schedule() (*Schedule, error) {
 		Blocks: doc.Blocks, Scratch: doc.Scratch, Commutative: doc.Commutative, Uneven: doc.Uneven,
 		EqualBlocks: doc.EqualBlocks, Make: a.program,
 	}
-	if err := s.validate(); err != nil {
+	if err := s.validateRead(); err != nil {
 		return nil, err
 	}
 	for i, step := range doc.Steps {

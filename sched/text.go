@@ -358,7 +358,7 @@ func (p *parser) finish() (*Schedule, error) {
 		programs[rank] = b.Program()
 	}
 	p.s.Make = func(rank int) Program { return slices.Clip(programs[rank]) }
-	if err := p.s.validate(); err != nil {
+	if err := p.s.validateRead(); err != nil {
 		return nil, fmt.Errorf("sched: %w", err)
 	}
 	return p.s, nil

@@ -19,8 +19,6 @@ func (s *Schedule) validate() error {
 	switch {
 	case int(s.Collective) >= len(collectives):
 		return faultf(-1, -1, -1, -1, "%v is not a collective", s.Collective)
-	case !isWord(s.Algorithm):
-		return faultf(-1, -1, -1, -1, "algorithm %q: want a name without spaces", s.Algorithm)
 	case s.P < 1 || s.P > maxRanks:
 		return faultf(-1, -1, -1, -1, "%d ranks: want 1 to %d", s.P, maxRanks)
 	case s.Root < 0 || s.Root >= s.P:
@@ -41,9 +39,14 @@ func (s *Schedule) validate() error {
 	return nil
 }
 
-// isWord reports whether a name stands in one line of text as a word, or is empty.
-func isWord(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '#' || unicode.IsSpace(r) })
+// validateRead checks the numbers of a schedule that was read from a file, and that
+// both forms can have its name.
+func (s *Schedule) validateRead() error {
+	name := s.Algorithm
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r == '#' || unicode.IsSpace(r) }) {
+		return faultf(-1, -1, -1, -1, "algorithm %q: want a name of one word", name)
+	}
+	return s.validate()
 }
 
 // Partitioned reports whether the vector is one part per rank, as in scatter
