@@ -19,8 +19,8 @@ verify:
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# compare takes about a quarter of an hour, and writes docs/performance.md, .json and
-# .svg. For a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
+# compare takes 20 minutes at most, and writes docs/performance.md, .json and .svg. For
+# a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
 ARGS = --write
 
 compare:

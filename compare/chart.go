@@ -14,6 +14,7 @@ const (
 	cellWidth   = 42
 	cellHeight  = 20
 	titleHeight = 62
+	groupWidth  = 130 // for the median of a number of ranks
 	minWidth    = 720 // for titles
 )
 
@@ -56,15 +57,15 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 			names = append(names, l.collective)
 		}
 	}
-	group := max(1, len(sizes))*cellWidth + margin
+	group := max(len(sizes)*cellWidth, groupWidth) + margin
 	left := margin + nameWidth
 	label := func(x, y int, anchor, style, text string) {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="%s" %s>%s</text>`+"\n", x, y, anchor, style, html.EscapeString(text))
 	}
 	label(margin, y+14, "start", `font-size="14" font-weight="bold"`, c.title())
-	label(margin, y+30, "start", `fill="#555"`, fmt.Sprintf("times as long as ours: median %s, least %s", digits(c.Median), digits(c.Minimum)))
+	label(margin, y+30, "start", `fill="#555"`, "times as long as ours")
 	for i, n := range ranks {
-		label(left+i*group, y+46, "start", "", plural(n, "rank"))
+		label(left+i*group, y+46, "start", "", fmt.Sprintf("%s: median %s", plural(n, "rank"), digits(c.ByRanks[i].Median)))
 		for j, size := range sizes {
 			label(left+i*group+j*cellWidth+cellWidth/2, y+58, "middle", `fill="#555"`, short(size))
 		}

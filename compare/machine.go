@@ -16,6 +16,9 @@ type machine struct {
 	Go      string `json:"go"`
 	OpenMPI string `json:"openMPI"`
 	MPICH   string `json:"mpich"`
+
+	HugePages  string `json:"hugePages,omitempty"`         // when the kernel makes them: always, madvise or never
+	Congestion string `json:"congestionControl,omitempty"` // of sockets that do not ask for one
 }
 
 func thisMachine() machine {
@@ -26,6 +29,9 @@ func thisMachine() machine {
 		Go:      strings.TrimPrefix(runtime.Version(), "go"),
 		OpenMPI: version(openMPI.launcher, "--version"),
 		MPICH:   version(mpich.launcher, "--version"),
+
+		HugePages:  bracketed(contents("/sys/kernel/mm/transparent_hugepage/enabled")),
+		Congestion: contents("/proc/sys/net/ipv4/tcp_congestion_control"),
 	}
 }
 
@@ -42,6 +48,16 @@ func contents(file string) string {
 		return unknown
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// bracketed returns the choice in a list, as in "always [madvise] never".
+func bracketed(list string) string {
+	_, rest, _ := strings.Cut(list, "[")
+	choice, _, ok := strings.Cut(rest, "]")
+	if !ok {
+		return unknown
+	}
+	return choice
 }
 
 // field returns the value of a line "name: value" in a file.

@@ -57,7 +57,7 @@ func (s *settings) parse(args []string) (err error) {
 	)
 	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
 	flags.DurationVar(&s.rowTime, "time", 100*time.Millisecond, "for the samples of one row")
-	flags.DurationVar(&s.limit, "limit", 18*time.Minute, "no round begins that would end later")
+	flags.DurationVar(&s.limit, "limit", 19*time.Minute, "no round begins that would end later")
 	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
 	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,9 @@ var intro string
 
 // write writes performance.json, .svg and .md into a directory, and no other file.
 func (r *report) write(dir string) error {
+	for i := range r.Results {
+		r.Results[i].ByRanks = summarize(r.Results[i].Cells)
+	}
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -37,10 +41,10 @@ func (r *report) page() string {
 	var b strings.Builder
 	b.WriteString(intro)
 	fmt.Fprintf(&b, "\n%s, by `%s`: the %s of a row, the median of %s. %s.\n\n", r.Date, r.Command, r.Statistic, plural(r.Rounds, "round"), r.Machine)
-	b.WriteString("| ours | cells | median ratio | least ratio | cells below 1 |\n|---|--:|--:|--:|--:|\n")
-	for _, c := range r.Results {
-		fmt.Fprintf(&b, "| %s | %d | %s | %s | %d |\n", c.title(), len(c.Cells), digits(c.Median), digits(c.Minimum), c.Below)
+	for _, note := range r.notes() {
+		fmt.Fprintf(&b, "- %s\n", note)
 	}
+	b.WriteString(r.summaries())
 	b.WriteString("\n![The ratio of every cell, as in the tables below](performance.svg)\n")
 	for _, c := range r.Results {
 		lines, ranks := c.lines()
@@ -56,6 +60,31 @@ func (r *report) page() string {
 			}
 			b.WriteString("\n")
 		}
+	}
+	return b.String()
+}
+
+// summaries returns the table of medians, with a column for each number of ranks.
+func (r *report) summaries() string {
+	var b strings.Builder
+	ranks := r.ranks()
+	b.WriteString("\n| ours |")
+	for _, n := range ranks {
+		fmt.Fprintf(&b, " n=%d: median | least | below 1 |", n)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("--:|--:|--:|", len(ranks)) + "\n")
+	for _, c := range r.Results {
+		fmt.Fprintf(&b, "| %s |", c.title())
+		for _, n := range ranks {
+			i := slices.IndexFunc(c.ByRanks, func(s summary) bool { return s.Ranks == n })
+			if i < 0 {
+				b.WriteString(" | | |")
+				continue
+			}
+			s := c.ByRanks[i]
+			fmt.Fprintf(&b, " %s | %s | %d of %d |", digits(s.Median), digits(s.Minimum), s.Below, s.Cells)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -23,12 +24,38 @@ type report struct {
 // A comparison holds all cells of one of our transports, with a rotating or with a
 // fixed root.
 type comparison struct {
-	Transport string  `json:"transport"`
-	Root      string  `json:"root"`    // "each" for a rotating root, or the fixed one
-	Median    float64 `json:"median"`  // of the ratios
-	Minimum   float64 `json:"minimum"` // of the ratios
-	Below     int     `json:"below"`   // the number of ratios below 1
-	Cells     []ratio `json:"cells"`
+	Transport string    `json:"transport"`
+	Root      string    `json:"root"` // "each" for a rotating root, or the fixed one
+	ByRanks   []summary `json:"byRanks"`
+	Cells     []ratio   `json:"cells"`
+}
+
+// A summary is the ratios of the cells with one number of ranks. Numbers of ranks are
+// not summed up: with more ranks than processors, both sides do something else.
+type summary struct {
+	Ranks   int     `json:"n"`
+	Cells   int     `json:"cells"`
+	Median  float64 `json:"median"`
+	Minimum float64 `json:"minimum"`
+	Below   int     `json:"below"` // the number of ratios below 1
+}
+
+// summarize returns the summaries of cells, by the number of ranks.
+func summarize(cells []ratio) (all []summary) {
+	ratios := map[int][]float64{}
+	for _, x := range cells {
+		ratios[x.Ranks] = append(ratios[x.Ranks], x.Ratio)
+	}
+	for _, n := range slices.Sorted(maps.Keys(ratios)) {
+		s := summary{n, len(ratios[n]), median(ratios[n]), slices.Min(ratios[n]), 0}
+		for _, x := range ratios[n] {
+			if x < 1 {
+				s.Below++
+			}
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // A ratio is the best peer's time over ours, the median of the rounds. Within a round
@@ -81,7 +108,6 @@ func newReport(s settings, m *measurements, began time.Time) *report {
 // compare compares one of ours with its peers.
 func (m *measurements) compare(ours side, root string) comparison {
 	result := comparison{Transport: ours.transport, Root: rootName(root)}
-	var all []float64
 	for _, c := range m.order {
 		mine, peers := m.series[ours.String()][c], m.peers(ours, c)
 		if c.root != root || len(mine) == 0 || len(peers) == 0 {
@@ -96,15 +122,9 @@ func (m *measurements) compare(ours side, root string) comparison {
 			x.Peers = append(x.Peers, timingOf(p))
 		}
 		slices.SortStableFunc(x.Peers, func(a, b timing) int { return cmp.Compare(a.Time, b.Time) })
-		if x.Ratio < 1 {
-			result.Below++
-		}
-		all = append(all, x.Ratio)
 		result.Cells = append(result.Cells, x)
 	}
-	if len(all) > 0 {
-		result.Median, result.Minimum = median(all), slices.Min(all)
-	}
+	result.ByRanks = summarize(result.Cells)
 	return result
 }
 

@@ -10,9 +10,15 @@ import (
 // text prints the report for a terminal.
 func (r *report) text(w io.Writer) error {
 	fmt.Fprintf(w, "%s, %s\n%s; the %s of a row, the median of %s\n", r.Date, r.Command, r.Machine, r.Statistic, plural(r.Rounds, "round"))
+	for _, note := range r.notes() {
+		fmt.Fprintln(w, note)
+	}
 	fmt.Fprintln(w, "peer's best over ours; in brackets our time and the peer's, in µs; ! where we are slower")
 	for _, c := range r.Results {
-		fmt.Fprintf(w, "\n%s: median %s, minimum %s, %d of %d below 1\n", c.title(), digits(c.Median), digits(c.Minimum), c.Below, len(c.Cells))
+		fmt.Fprintf(w, "\n%s\n", c.title())
+		for _, s := range c.ByRanks {
+			fmt.Fprintf(w, "n=%d: median %s, minimum %s, %d of %d below 1\n", s.Ranks, digits(s.Median), digits(s.Minimum), s.Below, s.Cells)
+		}
 		lines, ranks := c.lines()
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, l := range lines {

@@ -5,20 +5,32 @@
  * usage: mpi NAME TRANSPORT ROOT MILLISECONDS SIZE,... COLLECTIVE,...
  *
  * NAME and TRANSPORT are for the rows. ROOT -1 is a rotating root. Rank 0 prints each
- * row as a line of JSON as soon as it is measured. */
+ * row as a line of JSON as soon as it is measured.
+ *
+ * Messages of HUGE_FROM bytes or more are measured twice: in buffers on pages of the
+ * system's size, and in buffers on huge pages, whose rows say so. The two share the
+ * time of a row. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
-enum { CHECK_INTERVAL = 5, MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CALLS = 1 << 20, MAX_ROOTS = 16, PAGE = 4096 };
+enum { CHECK_INTERVAL = 5, MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CALLS = 1 << 20, MAX_ROOTS = 16, PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 1 << 16 };
 static const double batch_time = 1000; /* µs */
 static const double precision = 0.01;
 
 static int rank, size;
-static char *in, *out; /* of all cells */
+static char *in, *out; /* of the cells that are measured now */
+
+/* A kind of buffers. */
+struct buffers {
+	const char *suffix; /* of a row's algorithm */
+	char *in, *out;
+};
 
 static int root, roots; /* the root rotates over ranks 0 to roots-1 */
 
@@ -137,11 +149,13 @@ static int stable(int n) {
 	return m - lo <= precision * m && hi - m <= precision * m;
 }
 
-static void measure(int which, int bytes, const char *name, const char *transport, double limit) {
+static void measure(int which, int bytes, const char *name, const char *transport, struct buffers b, double warm, double limit) {
 	call *run = calls[which].run;
+	in = b.in;
+	out = b.out;
 	for (int i = 0; i < roots; i++)
 		run(bytes);
-	int n = warm_up(run, bytes, limit), have = 0;
+	int n = warm_up(run, bytes, warm), have = 0;
 	double elapsed, start = now(), mean = 0;
 	do {
 		elapsed = run_batches(run, bytes, n, CHECK_INTERVAL, start);
@@ -152,21 +166,25 @@ static void measure(int which, int bytes, const char *name, const char *transpor
 		return;
 	for (int i = 0; i < have; i++)
 		mean += samples[i] / have;
-	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
+	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s%s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
 	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g}\n",
-	       calls[which].collective, name, calls[which].function, transport, size, bytes, n * have,
+	       calls[which].collective, name, calls[which].function, b.suffix, transport, size, bytes, n * have,
 	       samples[0], median_of(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
 	fflush(stdout);
 }
 
-/* Returns memory that is aligned to pages and has been written to. */
-static char *reserve(size_t n) {
+/* Returns memory that is aligned to pages of a size and has been written to. If huge,
+ * it is whole pages, and the kernel is advised to make them huge ones. */
+static char *reserve(size_t n, size_t page, int huge) {
 	void *p = NULL;
-	if (posix_memalign(&p, PAGE, n + PAGE)) {
+	size_t all = (n + 2 * page - 1) / page * page;
+	if (posix_memalign(&p, page, all)) {
 		fprintf(stderr, "mpi: no memory for %zu bytes\n", n);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
-	memset(p, 1, n + PAGE);
+	if (huge && madvise(p, all, MADV_HUGEPAGE))
+		perror("mpi: huge pages");
+	memset(p, 1, all);
 	return p;
 }
 
@@ -198,15 +216,25 @@ int main(int argc, char **argv) {
 		size_t n = strtoul(at, NULL, 10);
 		most = n > most ? n : most;
 	}
-	in = reserve(most * size);
-	out = reserve(most * size);
+	struct buffers small = {"", reserve(most * size, PAGE, 0), reserve(most * size, PAGE, 0)};
+	struct buffers huge = {", huge pages", NULL, NULL};
+	if (most >= HUGE_FROM) {
+		huge.in = reserve(most * size, HUGE_PAGE, 1);
+		huge.out = reserve(most * size, HUGE_PAGE, 1);
+	}
 	counts = malloc(size * sizeof *counts);
 	for (size_t which = 0; which < sizeof calls / sizeof *calls; which++) {
 		if (!listed(argv[6], calls[which].collective))
 			continue;
 		for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
 			int bytes = calls[which].run == do_barrier ? 0 : atoi(at);
-			measure(which, bytes, argv[1], argv[2], atof(argv[4]) * 1000);
+			double limit = atof(argv[4]) * 1000;
+			if (bytes < HUGE_FROM) {
+				measure(which, bytes, argv[1], argv[2], small, limit, limit);
+			} else {
+				measure(which, bytes, argv[1], argv[2], small, limit, limit / 2);
+				measure(which, bytes, argv[1], argv[2], huge, limit / 4, limit / 2);
+			}
 			if (calls[which].run == do_barrier)
 				break;
 		}
