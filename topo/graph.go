@@ -104,8 +104,8 @@ func isSwitch(word string) bool {
 
 // ReadGraph reads a graph of p processors as a list of its links: two vertices
 // on a line. A number is a processor, from 0 on; a word that begins with a
-// letter is the name of a switch. A # begins a comment. An error begins with
-// the name and the line.
+// letter is the name of a switch. A # begins a comment. A list of more than 2^22
+// links is refused. An error begins with the name and the line.
 func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	if err := checkProcessors(name, p); err != nil {
 		return nil, err
@@ -114,6 +114,9 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	in := bufio.NewScanner(r)
 	n := 1
 	for ; in.Scan(); n++ {
+		if len(list.links) > maxListed {
+			return nil, fmt.Errorf("%s:%d: more than %d links: want fewer", name, n, maxListed)
+		}
 		text, _, _ := strings.Cut(in.Text(), "#")
 		words := strings.Fields(text)
 		if len(words) == 0 {
@@ -131,6 +134,9 @@ func ReadGraph(r io.Reader, name string, p int) (*Graph, error) {
 	}
 	return NewGraph(name, p, list.switches, list.links)
 }
+
+// maxListed bounds the links of a list.
+const maxListed = 1 << 22
 
 // A listing is the links read so far.
 type listing struct {

@@ -73,7 +73,7 @@ func Parse(spec string, p int) (Topology, error) {
 	if !ok {
 		return parseFile(spec, p)
 	}
-	if err := checkProcessors("topology "+spec, p); err != nil {
+	if err := checkProcessors("topology "+name, p); err != nil {
 		return nil, err
 	}
 	var sizes []int

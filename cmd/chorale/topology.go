@@ -29,7 +29,10 @@ func parseTopology(spec string, p int) (topo.Topology, error) {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
 	defer file.Close()
-	d, err := read(file)
+	d, err := read(io.LimitReader(file, maxGraphFile))
+	if info, unknown := file.Stat(); unknown == nil && info.Size() > maxGraphFile {
+		return nil, fmt.Errorf("topology %s: more than %d bytes: want a smaller file", spec, maxGraphFile)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("topology %s: %w", spec, err)
 	}
@@ -39,6 +42,14 @@ func parseTopology(spec string, p int) (topo.Topology, error) {
 	}
 	return g, nil
 }
+
+// The bounds of a graph file. Few bytes of DOT can mean many edges: {a b c} -- {d e f}
+// are nine.
+const (
+	maxGraphFile  = 16 << 20 // bytes
+	maxGraphEdges = 1 << 20  // and mentions of nodes
+	maxGraphDepth = 100      // of subgraphs within subgraphs
+)
 
 // A graphFile is a graph as other programs write it. Its nodes have names. A node
 // with kind=switch is a switch, any other a processor. If the names of all

@@ -23,6 +23,9 @@ func readDOT(r io.Reader) (*graphFile, error) {
 	g := file.Graphs[0]
 	d := dotReader{graphFile: graphFile{strict: g.Strict}, directed: g.Directed, subgraphs: make(map[string][]string)}
 	d.read(g.Stmts, "")
+	if d.tooLarge {
+		return nil, fmt.Errorf("more than %d edges or mentions of nodes, or subgraphs in %d others: want a smaller graph", maxGraphEdges, maxGraphDepth)
+	}
 	return &d.graphFile, nil
 }
 
@@ -31,13 +34,21 @@ type dotReader struct {
 	graphFile
 	directed  bool
 	subgraphs map[string][]string // the nodes of the named subgraphs
+	depth     int                 // of the subgraph that is read
+	mentions  int                 // of nodes so far, each subgraph being one of all of its nodes
+	tooLarge  bool                // reading has stopped at a bound
 }
 
 // read adds the nodes and edges of statements, and returns the nodes that they name.
 // A new node has the given kind, unless a node attribute statement changes the kind
 // for the rest of the subgraph.
 func (d *dotReader) read(statements []ast.Stmt, kind string) (nodes []string) {
+	d.depth++
+	defer func() { d.depth-- }()
 	for _, statement := range statements {
+		if d.tooLarge = d.tooLarge || d.depth > maxGraphDepth; d.tooLarge {
+			return nil
+		}
 		switch s := statement.(type) {
 		case *ast.NodeStmt:
 			nodes = append(nodes, d.node(s.Node, kind))
@@ -83,6 +94,8 @@ func (d *dotReader) node(n *ast.Node, kind string) string {
 
 func (d *dotReader) subgraph(s *ast.Subgraph, kind string) []string {
 	nodes := append(slices.Clone(d.subgraphs[s.ID]), d.read(s.Stmts, kind)...)
+	d.mentions += len(nodes)
+	d.tooLarge = d.tooLarge || d.mentions > maxGraphEdges
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
 	if s.ID != "" {
@@ -93,6 +106,9 @@ func (d *dotReader) subgraph(s *ast.Subgraph, kind string) []string {
 
 // join links every node of one end with every node of the other.
 func (d *dotReader) join(from, to []string) {
+	if d.tooLarge = d.tooLarge || len(d.edges)+len(from)*len(to) > maxGraphEdges; d.tooLarge {
+		return
+	}
 	for _, a := range from {
 		for _, b := range to {
 			d.edges = append(d.edges, edge{a, b, d.directed})
