@@ -1,6 +1,6 @@
 # verify runs CI's checks of the source; test is the README's test command.
 
-.PHONY: test race verify bench compare
+.PHONY: test race verify fuzz bench compare
 
 test:
 	go test ./...
@@ -15,6 +15,12 @@ verify:
 	GOOS=darwin GOARCH=arm64 go vet ./...
 	GOOS=windows GOARCH=amd64 go vet ./...
 	go mod tidy -diff
+
+# fuzz runs every fuzz test for a time: make fuzz FUZZTIME=10m.
+FUZZTIME = 10s
+
+fuzz:
+	.ci/fuzz $(FUZZTIME)
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
