@@ -25,12 +25,15 @@ type benchConfig struct {
 	Verify      bool
 }
 
+// maxCount bounds how often bench measures every cell.
+const maxCount = 10000
+
 // complete fills in the collectives: those that are named, or all that have the
 // algorithm.
 func (c *benchConfig) complete(named []string) error {
 	switch {
-	case c.Count < 1:
-		return fmt.Errorf("a count of %d: want 1 or more", c.Count)
+	case c.Count < 1 || c.Count > maxCount:
+		return fmt.Errorf("a count of %d: want 1 to %d", c.Count, maxCount)
 	case c.Time < 0:
 		return fmt.Errorf("a time of %v: want 0 or more", c.Time)
 	}

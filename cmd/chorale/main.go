@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +22,14 @@ func run(args []string) int {
 	began := false // before that, an error is one of the call
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	root.SetArgs(args)
+	var unwritten error // help has no error to return
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		_, unwritten = fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", strings.TrimSpace(cmp.Or(c.Long, c.Short)), c.UsageString())
+	})
 	verb, err := root.ExecuteC()
+	if err == nil {
+		began, err = true, unwritten
+	}
 	if err == nil {
 		return 0
 	}
