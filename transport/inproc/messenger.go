@@ -25,7 +25,7 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 		return nil
 	}
 	var received atomic.Bool
-	waiter := newTaggedWaiter(nil)
+	waiter := newTaggedWaiter(&match.Pattern{From: to, Match: m}, true)
 	queue.enqueueRendezvous(message, func(error) {
 		received.Store(true)
 		waiter.notify()
@@ -105,7 +105,7 @@ func (e *Endpoint) find(ctx context.Context, p *match.Pattern, wait bool, look f
 		return !wait, ended
 	}
 	if wait {
-		err = e.wait(ctx, newTaggedWaiter(p), try)
+		err = e.wait(ctx, newTaggedWaiter(p, false), try)
 	} else {
 		_, err = try()
 	}

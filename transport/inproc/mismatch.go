@@ -138,6 +138,7 @@ func (s *commState) endStall() {
 
 // Stalls implements [transport.Endpoint].
 func (e *Endpoint) Stalls() (stalls []transport.Stall) {
+	stalls = e.tagged.stalls()
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
 	if e.notice != nil {

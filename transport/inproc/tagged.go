@@ -18,15 +18,17 @@ type taggedQueue struct {
 }
 
 // A taggedWaiter is a call that waits: for a message that matches its pattern, or,
-// without a pattern, until the message that it sends is received.
+// where sends is set, until the message that it sends is received. Then the pattern's
+// From is the receiver.
 type taggedWaiter struct {
 	pattern *match.Pattern
+	sends   bool
 	changed chan struct{} // of capacity 1
 	index   int           // in taggedQueue.waiters
 }
 
-func newTaggedWaiter(p *match.Pattern) *taggedWaiter {
-	return &taggedWaiter{pattern: p, changed: make(chan struct{}, 1)}
+func newTaggedWaiter(p *match.Pattern, sends bool) *taggedWaiter {
+	return &taggedWaiter{pattern: p, sends: sends, changed: make(chan struct{}, 1)}
 }
 
 // notify has the call look again.
@@ -64,7 +66,7 @@ func (q *taggedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
 func (q *taggedQueue) enqueue(m *match.Tagged) {
 	q.messages.Add(m)
 	for _, w := range q.waiters {
-		if w.pattern != nil && w.pattern.Matches(m) {
+		if !w.sends && w.pattern.Matches(m) {
 			w.notify()
 		}
 	}
@@ -162,4 +164,18 @@ func (q *taggedQueue) wakeAll() {
 	for _, w := range q.waiters {
 		w.notify()
 	}
+}
+
+// stalls returns the calls that wait.
+func (q *taggedQueue) stalls() (stalls []transport.Stall) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, w := range q.waiters {
+		s := transport.Stall{Signature: transport.Signature{Context: w.pattern.Context}, Tag: w.pattern.Tag}
+		if w.pattern.From != transport.Any {
+			s.Peers = []int{w.pattern.From}
+		}
+		stalls = append(stalls, s)
+	}
+	return stalls
 }

@@ -38,7 +38,6 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 	mine := step.Signature
 	e.last, e.calls[mine.Context] = mine, mine
 	defer delete(e.calls, mine.Context)
-	defer delete(e.stalls, mine.Context)
 	defer func() {
 		if v := recover(); v != nil {
 			e.fail(transport.ErrPanicked)
@@ -65,8 +64,7 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 		if err := e.unsatisfiable(mine, unreceived, pending); err != nil {
 			return err
 		}
-		e.stalls[mine.Context] = transport.Stall{Signature: mine, Peers: waitedFor(unreceived, pending)}
-		e.job.changed.Wait()
+		e.wait(transport.Stall{Signature: mine, Peers: waitedFor(unreceived, pending)})
 	}
 }
 

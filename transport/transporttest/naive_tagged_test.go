@@ -45,7 +45,7 @@ func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind st
 			peer.dequeue(m)
 			return err
 		}
-		e.job.changed.Wait()
+		e.wait(taggedStall(match, to))
 	}
 	return nil
 }
@@ -129,8 +129,17 @@ func (e *naive) find(ctx context.Context, from int, match transport.Match, wait 
 		if !wait || ctx.Err() != nil {
 			return nil, transport.Cause(ctx)
 		}
-		e.job.changed.Wait()
+		e.wait(taggedStall(match, from))
 	}
+}
+
+// taggedStall is the wait for a tagged message from or to a rank.
+func taggedStall(match transport.Match, peer int) transport.Stall {
+	s := transport.Stall{Signature: transport.Signature{Context: match.Context}, Tag: match.Tag}
+	if peer != transport.Any {
+		s.Peers = []int{peer}
+	}
+	return s
 }
 
 // noSender returns why no message comes from a rank, or nil. From any rank none

@@ -3,7 +3,6 @@ package transporttest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -26,7 +25,7 @@ type naive struct {
 	rank   int
 	ended  error                          // why its part in the job has ended
 	calls  map[uint32]transport.Signature // the Exchanges in progress, by context
-	stalls map[uint32]transport.Stall     // those of them that wait
+	stalls map[*transport.Stall]bool      // what waits
 	last   transport.Signature            // of the last Exchange
 	lost   map[int]string                 // the reasons, by rank
 	tagged []*naiveTagged                 // messages to this rank, in the order sent
@@ -39,7 +38,7 @@ func newNaiveJob(n int) []*naive {
 	j := &naiveJob{steps: map[naiveLink][]*naiveMessage{}}
 	j.changed.L = &j.mu
 	for rank := range n {
-		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[uint32]transport.Stall{}, lost: map[int]string{}, copied: map[int]int{}})
+		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[*transport.Stall]bool{}, lost: map[int]string{}, copied: map[int]int{}})
 	}
 	return j.ends
 }
@@ -119,7 +118,18 @@ func (e *naive) Held() (h transport.Held) {
 func (e *naive) Stalls() []transport.Stall {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
-	return slices.Collect(maps.Values(e.stalls))
+	var stalls []transport.Stall
+	for s := range e.stalls {
+		stalls = append(stalls, *s)
+	}
+	return stalls
+}
+
+// wait waits for the next change in the job.
+func (e *naive) wait(s transport.Stall) {
+	e.stalls[&s] = true
+	e.job.changed.Wait()
+	delete(e.stalls, &s)
 }
 
 func (e *naive) Release(context uint32) {

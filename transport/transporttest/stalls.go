@@ -14,6 +14,7 @@ var stallClaims = []claim{
 	{"AStallNamesTheRanksThatTheStepWaitsFor", testStallNamesPeers},
 	{"ARankThatDoesNotWaitHasNoStall", testNoStall},
 	{"AStallNamesTheReceiverThatDoesNotCome", testStallOfSender},
+	{"AStallNamesWhomATaggedMessageIsAwaitedFrom", testStallOfTagged},
 }
 
 // awaitStalls waits until an endpoint has exactly the stalls wanted.
@@ -87,5 +88,39 @@ func testStallOfSender(t *testing.T, start Start) {
 	}, func(ctx context.Context, e transport.Endpoint) error {
 		<-seen
 		return e.Exchange(ctx, transport.Step{Signature: callA, Recvs: []transport.Recv{{From: 0, Into: make([]byte, size)}}})
+	})
+}
+
+// Long messages wait for their receivers.
+func testStallOfTagged(t *testing.T, start Start) {
+	const size = 16 << 20
+	m := transport.Match{Context: 5, Tag: 7}
+	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Tag: 7}
+	j := open(t, start, 2)
+	received, sending := make(chan bool), make(chan bool)
+	go func() {
+		defer close(received)
+		stall.Peers = []int{1}
+		j.awaitStalls(j.ends[0], stall)
+	}()
+	go func() {
+		defer close(sending)
+		<-received
+		stall.Peers = []int{0}
+		j.awaitStalls(j.ends[1], stall)
+	}()
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		if _, err := e.Recv(ctx, 1, m, "byte", make([]byte, 1)); err != nil {
+			return err
+		}
+		<-sending
+		_, err := e.Recv(ctx, 1, m, "byte", make([]byte, size))
+		return err
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		<-received
+		if err := e.Send(ctx, 0, m, "byte", make([]byte, 1)); err != nil {
+			return err
+		}
+		return e.Send(ctx, 0, m, "byte", make([]byte, size))
 	})
 }
