@@ -119,7 +119,11 @@ func (c *client) receive(lost func(rank int, reason string)) (closed bool) {
 		}
 		switch {
 		case m.AddressReply != nil:
-			c.resolve(query{rank: m.AddressReply.Rank}, reply{text: m.AddressReply.Address})
+			r := reply{text: m.AddressReply.Address}
+			if m.AddressReply.Left {
+				r.err = &transport.PeerError{Peer: m.AddressReply.Rank, Err: transport.ErrLeft}
+			}
+			c.resolve(query{rank: m.AddressReply.Rank}, r)
 		case m.MemoryReply != nil:
 			c.resolve(query{m.MemoryReply.Rank, true}, reply{text: m.MemoryReply.Memory})
 		case m.Left != nil:
@@ -148,7 +152,8 @@ func (c *client) resolve(q query, r reply) {
 }
 
 // lookup waits until a rank has joined the job and returns its address. It fails
-// with [transport.ErrLeft] or [transport.ErrLost] if the rank has ended.
+// with [transport.ErrLeft] or [transport.ErrLost] if the rank has ended. A rank that has
+// left may still have an address.
 func (c *client) lookup(ctx context.Context, rank int) (address string, err error) {
 	return c.ask(ctx, query{rank: rank}, message{AddressQuery: &rank})
 }

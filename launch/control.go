@@ -154,7 +154,7 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 		go c.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
 	}
 	for _, waiter := range m.addressWaiters {
-		c.send(waiter, message{AddressReply: &addressReply{rank, j.Address}})
+		c.send(waiter, message{AddressReply: &addressReply{Rank: rank, Address: j.Address}})
 	}
 	for _, waiter := range m.memoryWaiters {
 		c.send(waiter, message{MemoryReply: &memoryReply{rank, j.Memory}})
@@ -193,11 +193,11 @@ func (c *control) answerAddress(rank, peer int) {
 	m := &c.members[peer]
 	switch {
 	case m.left:
-		c.send(rank, message{Left: &peer})
+		c.send(rank, message{AddressReply: &addressReply{peer, m.address, true}})
 	case m.ended != "":
 		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
 	case m.conn != nil:
-		c.send(rank, message{AddressReply: &addressReply{peer, m.address}})
+		c.send(rank, message{AddressReply: &addressReply{Rank: peer, Address: m.address}})
 	default:
 		m.addressWaiters = include(m.addressWaiters, rank)
 	}

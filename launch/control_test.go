@@ -124,7 +124,7 @@ func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
 	c.end(1, "exited with status 0", true)
 	c.end(2, "exited with status 0", true)
 	zero.send(`{"addressQuery":1}`)
-	zero.expect(`{"left":1}`)
+	zero.expect(`{"addressReply":{"rank":1,"address":"here:1","left":true}}`)
 	zero.send(`{"addressQuery":2}`)
 	zero.expect(`{"lost":{"rank":2,"reason":"exited with status 0"}}`)
 	c.close()

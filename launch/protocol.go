@@ -39,6 +39,9 @@ import (
 //	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
+// An address with "left":true is that of a rank that leaves: it may still wait there
+// for others to take what it has sent.
+//
 // The launcher answers a query about rank 5 when rank 5 has joined or ended. It
 // announces a lost rank to all others at once. It does not announce a rank that
 // ended with status 0: messages of that rank may still be in flight, and its
@@ -69,6 +72,7 @@ type joinMessage struct {
 type addressReply struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
+	Left    bool   `json:"left,omitempty"`
 }
 
 type memoryReply struct {

@@ -115,9 +115,9 @@ var (
 // returns nil if nothing is left to do.
 func (e *Endpoint) connect(l *link) error {
 	ctx := e.connecting.ctx
-	addr, err := e.cfg.Lookup(ctx, l.peer) // by now it may be known what has become of the rank
-	if err != nil {
-		return err
+	addr, gone := e.cfg.Lookup(ctx, l.peer) // by now it may be known what has become of the rank
+	if gone != nil && (addr == "" || !errors.Is(gone, transport.ErrLeft)) {
+		return gone
 	}
 	d := net.Dialer{Timeout: dialTimeout}
 	conn, err := d.DialContext(ctx, "tcp", addr)
@@ -137,6 +137,8 @@ func (e *Endpoint) connect(l *link) error {
 	switch {
 	case err == errFaster || ctx.Err() != nil:
 		return nil
+	case gone != nil && err != nil && !errors.Is(err, proof.ErrDropped):
+		return gone // and its address is another's now
 	case err != nil:
 		return fmt.Errorf("%s: %w", addr, err)
 	case r == refused:

@@ -22,7 +22,8 @@ type Config struct {
 
 	// Lookup returns the address at which a rank listens. It may block until that rank
 	// has joined, but returns when ctx ends. An error says why the rank will never be
-	// there; one that wraps [transport.ErrLeft] says that it has left.
+	// there; one that wraps [transport.ErrLeft] says that it has left. An address beside
+	// that error is where the rank may still wait for others to take its messages.
 	Lookup func(ctx context.Context, rank int) (addr string, err error)
 
 	// Secret is the secret of the job. A connection whose peer does not prove that it

@@ -200,6 +200,57 @@ func TestAListenerRecoversWhenDescriptorsAreFree(t *testing.T) {
 	each(t, []*Endpoint{zero, one}, sum)
 }
 
+// A rank that leaves may wait for this one to take its messages, although the launcher
+// says already that it leaves.
+func TestARankThatLeavesIsDialedWhileItIsThere(t *testing.T) {
+	ends := job(t, 2)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends[1].Close()
+	one, err := New(Config{Rank: 1, Size: 2, Listener: l, Secret: ends[0].cfg.Secret, Lookup: func(context.Context, int) (string, error) {
+		return ends[0].cfg.Listener.Addr().String(), &transport.PeerError{Peer: 0, Err: transport.ErrLeft}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	into := make([]byte, 1)
+	received := make(chan error, 1)
+	go func() {
+		_, err := one.Recv(context.Background(), 0, transport.Match{Context: 1, Tag: 1}, "bytes", into)
+		received <- err
+	}()
+	until(ends[0], func() bool { return ends[0].link(1).phase == up })
+	if err := ends[0].Send(context.Background(), 1, transport.Match{Context: 1, Tag: 1}, "bytes", []byte{7}); err != nil {
+		t.Error(err)
+	}
+	if err := <-received; err != nil || into[0] != 7 {
+		t.Errorf("received %d, %v", into[0], err)
+	}
+
+	gone, err := New(Config{Rank: 1, Size: 2, Listener: closedListener(t), Secret: ends[0].cfg.Secret, Lookup: func(context.Context, int) (string, error) {
+		return closedListener(t).Addr().String(), transport.ErrLeft
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	checkPeer(t, receive(context.Background(), gone, sig, 0, nil), 0, transport.ErrLeft, "")
+}
+
+// closedListener returns a listener that has been closed.
+func closedListener(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	return l
+}
+
 // relay has a server take a connection up to the request behind the proof.
 func relay(t *testing.T, prover *proof.Prover, conn net.Conn) {
 	one := make(chan net.Conn, 1)
