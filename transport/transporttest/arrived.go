@@ -2,11 +2,6 @@ package transporttest
 
 import "testing"
 
-// arrivedClaims: messages that have arrived when something else goes wrong.
-var arrivedClaims = []claim{
-	{"WhatHasArrivedIsReceivedAfterASendToItsSenderHasFailed", testArrivedAfterFailedSend},
-}
-
 // testArrivedAfterFailedSend has rank 1 find out by sending that rank 0 has left, before
 // it receives what rank 0 had sent.
 func testArrivedAfterFailedSend(t *testing.T, start Start) {

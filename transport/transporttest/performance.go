@@ -13,6 +13,7 @@ import (
 var performanceClaims = []claim{
 	{"TheSteadyStateAllocatesNothing", testNoAllocations},
 	{"AShortMessageCompletesWithoutItsReceiver", testEager},
+	{"WhatHasArrivedIsReceivedAfterASendToItsSenderHasFailed", testArrivedAfterFailedSend},
 }
 
 func testNoAllocations(t *testing.T, start Start) {

@@ -10,6 +10,6 @@ import (
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "Tagged messages", map[string]int64{
 		"EagerMax": EagerMax, "TaggedMax": transport.TaggedMax, "MessageCost": transport.MessageCost,
-		"returnStep": returnStep, "sparesMost": sparesMost,
+		"returnStep": returnStep, "sparesMost": sparesMost, "searchMax": searchMax,
 	})
 }
