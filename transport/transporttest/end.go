@@ -1,12 +1,9 @@
 package transporttest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
@@ -18,7 +15,6 @@ var endClaims = []claim{
 	{"WaitingForARankThatClosesFails", testPeerCloses},
 	{"TheOtherRanksContinueAfterOneCloses", testOthersContinue},
 	{"MessagesSentBeforeCloseArrive", testSentBeforeClose},
-	{"WhatWasSentInSeveralContextsArrivesAfterClose", testSentInContexts},
 	{"ARankMayCloseOnceItHasReceivedEverything", testReceivedBeforeClose},
 	{"CloseEndsTheExchangesInProgress", testCloseDuring},
 	{"UseAfterCloseIsErrClosed", testClosed},
@@ -142,48 +138,6 @@ func testSentBeforeClose(t *testing.T, start Start) {
 				return nil
 			},
 		)
-	}
-}
-
-// testSentInContexts has rank 0 send in several contexts, and tagged messages, as much
-// as completes without a receiver, and leave. Rank 1 receives afterwards.
-func testSentInContexts(t *testing.T, start Start) {
-	const contexts, most, size = 4, 40, 500
-	j := open(t, start, 2)
-	var completed [contexts]atomic.Int32
-	signature := func(context int) transport.Signature {
-		return transport.Signature{Context: uint32(context), Sequence: 1, Call: "test"}
-	}
-	var sending sync.WaitGroup
-	for c := range contexts {
-		sending.Go(func() {
-			for i := range most {
-				if send(j.ctx, j.ends[0], signature(c), 1, pattern(make([]byte, size), c*most+i)) != nil {
-					return // Close has ended it
-				}
-				completed[c].Add(1)
-			}
-		})
-	}
-	taggedCount := j.sendTaggedUntilFull(size, 8) // the steps make progress meanwhile
-	closed := cluster.Begin(j.ctx, func(context.Context) error { return j.ends[0].Close() })
-	j.await(sending.Wait)
-	for c := contexts - 1; c >= 0; c-- {
-		for i := range int(completed[c].Load()) {
-			into := make([]byte, size)
-			err := recv(j.ctx, j.ends[1], signature(c), 0, into)
-			if err != nil || !bytes.Equal(into, pattern(make([]byte, size), c*most+i)) {
-				t.Fatalf("context %d, message %d of %d: another arrived, or %v", c, i, completed[c].Load(), err)
-			}
-		}
-	}
-	for i := range taggedCount {
-		if err := recvTagged(j.ctx, j.ends[1], 0, match, tagged(i, size)); err != nil {
-			t.Fatalf("tagged message %d of %d: %v", i, taggedCount, err)
-		}
-	}
-	if err := <-closed; err != nil {
-		t.Errorf("Close: %v", err)
 	}
 }
 

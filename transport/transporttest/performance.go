@@ -1,18 +1,21 @@
 package transporttest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // performanceClaims are not part of the contract.
 var performanceClaims = []claim{
 	{"TheSteadyStateAllocatesNothing", testNoAllocations},
 	{"AShortMessageCompletesWithoutItsReceiver", testEager},
+	{"WhatWasSentInSeveralContextsArrivesAfterClose", testSentInContexts},
 	{"WhatHasArrivedIsReceivedAfterASendToItsSenderHasFailed", testArrivedAfterFailedSend},
 }
 
@@ -69,5 +72,37 @@ func testEager(t *testing.T, start Start) {
 				return errors.Join(send(ctx, e, early, 0, make([]byte, large)), recv(ctx, e, late, 0, make([]byte, size)))
 			})
 		}
+	}
+}
+
+// testSentInContexts has rank 0 send two short messages in each of several contexts, and
+// tagged ones as long as none waits, and leave. Rank 1 receives them afterwards, those of
+// the last context first.
+func testSentInContexts(t *testing.T, start Start) {
+	const contexts, each, size = 6, 2, 500
+	j := open(t, start, 2)
+	for i := range contexts * each {
+		if err := send(j.ctx, j.ends[0], inContext(uint32(i%contexts)), 1, pattern(make([]byte, size), i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	messages := j.sendTaggedUntilFull(size, 8)
+	closed := cluster.Begin(j.ctx, func(context.Context) error { return j.ends[0].Close() })
+	for c := contexts - 1; c >= 0; c-- {
+		for i := c; i < contexts*each; i += contexts {
+			into := make([]byte, size)
+			err := recv(j.ctx, j.ends[1], inContext(uint32(c)), 0, into)
+			if err != nil || !bytes.Equal(into, pattern(make([]byte, size), i)) {
+				t.Fatalf("context %d, message %d: another arrived, or %v", c, i, err)
+			}
+		}
+	}
+	for i := range messages {
+		if err := recvTagged(j.ctx, j.ends[1], 0, match, tagged(i, size)); err != nil {
+			t.Fatalf("tagged message %d of %d: %v", i, messages, err)
+		}
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
