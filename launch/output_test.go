@@ -17,6 +17,9 @@ func sinks(w io.Writer) (out, err *sink) {
 	return newSinks(w, w, nil, func(error) {})
 }
 
+// hold is how many bytes of a line the streams of these tests hold back.
+const hold = 100_000
+
 // forward returns what a sink gets of a stream.
 func forward(label string, r io.Reader, hold int) string {
 	var got strings.Builder
@@ -56,15 +59,15 @@ func TestLinesAreLabeledHoweverTheReadsSplitThem(t *testing.T) {
 }
 
 func TestALineOfAnyLengthIsOneLine(t *testing.T) {
-	for _, size := range []int{maxLine - 1, maxLine, maxLine + 1, 5*maxLine + 17} {
+	for _, size := range []int{hold - 1, hold, hold + 1, 5*hold + 17} {
 		long := strings.Repeat("x", size)
 		for _, end := range []string{"", "\n", "\nnext", "\nnext\n" + long} {
 			in := long + end
 			want := "# " + strings.ReplaceAll(strings.TrimSuffix(in, "\n"), "\n", "\n# ") + "\n"
-			if got := forward("# ", strings.NewReader(in), maxLine); got != want {
+			if got := forward("# ", strings.NewReader(in), hold); got != want {
 				t.Errorf("%d bytes and %.6q: %d bytes forwarded, want %d", size, end, len(got), len(want))
 			}
-			if got := forward("", strings.NewReader(in), maxLine); got != in {
+			if got := forward("", strings.NewReader(in), hold); got != in {
 				t.Errorf("%d bytes and %.6q, without labels: %d bytes forwarded, want %d", size, end, len(got), len(in))
 			}
 		}
@@ -110,14 +113,14 @@ type duet struct {
 func newDuet(labels bool) *duet {
 	d := new(duet)
 	out, err := sinks(&d.got)
-	d.one, d.two = &stream{to: out, hold: maxLine}, &stream{to: err, hold: maxLine}
+	d.one, d.two = &stream{to: out, hold: hold}, &stream{to: err, hold: hold}
 	if labels {
 		d.one.label, d.two.label = "1 ", "2 "
 	}
 	return d
 }
 
-var long = strings.Repeat("x", maxLine)
+var long = strings.Repeat("x", hold)
 
 func TestALineThatGoesOnIsNotTorn(t *testing.T) {
 	for _, labels := range []bool{true, false} {

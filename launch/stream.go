@@ -56,9 +56,10 @@ func (s *stream) add(p []byte) {
 	if s.open {
 		n = len(s.buf)
 	}
-	if n > 0 {
-		s.to.write(s, s.buf[:n], s.open)
+	if n == 0 {
+		return
 	}
+	s.to.write(s, s.buf[:n], s.open)
 	s.buf = s.buf[:copy(s.buf, s.buf[n:])]
 	s.whole = 0
 }
