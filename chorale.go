@@ -49,7 +49,7 @@ func Main(f Func) {
 	if err != nil {
 		exit(err)
 	}
-	runRank(ctx, c, f, func(err error) { exit(c.leaveJob(ctx, err)) })
+	runRank(ctx, c, f, func(err error) { exit(c.leave(ctx, err)) })
 }
 
 // signalContext returns a context that an interrupt or a termination ends, unless
@@ -106,9 +106,9 @@ func runRank(ctx context.Context, c *Comm, f Func, leave func(error)) {
 	})
 }
 
-// leaveJob ends this rank's part in the job, and returns its error. If that is nil,
+// leave ends this rank's part in the job, and returns its error. If that is nil,
 // leaving may wait for receivers, but not for long when ctx has ended.
-func (c *Comm) leaveJob(ctx context.Context, err error) error {
+func (c *Comm) leave(ctx context.Context, err error) error {
 	if err != nil {
 		c.abort(err)
 	} else {

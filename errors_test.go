@@ -182,19 +182,6 @@ func TestGoexitOfARankEndsTheJob(t *testing.T) {
 	}
 }
 
-func TestGoexitOfANonblockingCallIsItsError(t *testing.T) {
-	onRanks(t, 1, func(ctx context.Context, c *chorale.Comm) error {
-		r := chorale.Start(ctx, c, func(context.Context, *chorale.Comm) error {
-			runtime.Goexit()
-			return nil
-		})
-		if err := r.Wait(); err == nil || err.Error() != "left by runtime.Goexit" {
-			return fmt.Errorf("got %v", err)
-		}
-		return nil
-	})
-}
-
 func TestNilOperationIsAnArgumentError(t *testing.T) {
 	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if err := chorale.AllReduce(ctx, c, []int{1}, []int{1}, nil); !errors.Is(err, chorale.ErrArgument) {

@@ -23,4 +23,4 @@ func UseNumbers(c *Comm, but ...int) {
 func Abort(c *Comm, reason error) { c.abort(reason) }
 
 // Leave ends c's part in the job as Main does when the rank's function returns err.
-func Leave(ctx context.Context, c *Comm, err error) error { return c.leaveJob(ctx, err) }
+func Leave(ctx context.Context, c *Comm, err error) error { return c.leave(ctx, err) }

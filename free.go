@@ -114,22 +114,22 @@ func (u *taggedUse) counts() (inProgress, unreceived int64) {
 	return v & (1<<taggedBits - 1), v >> taggedBits
 }
 
-// enter begins a call of Send, Recv or Probe.
-func (c *Comm) enter(call string) error {
+// beginMessage begins a call of Send, Recv or Probe.
+func (c *Comm) beginMessage(call string) error {
 	if c == nil {
 		return c.unusable(call)
 	}
 	c.tagged.Add(1)
 	if c.state.Load() >= freeing {
-		c.leave(0)
+		c.endMessage(0)
 		return c.unusable(call)
 	}
 	return nil
 }
 
-// leave ends a call that enter has begun, and that has sent or, if negative, received
+// endMessage ends a call that beginMessage has begun, and that has sent or, if negative, received
 // some messages.
-func (c *Comm) leave(sent int64) {
+func (c *Comm) endMessage(sent int64) {
 	c.tagged.Add(sent<<taggedBits - 1)
 	if c.state.Load() == freed {
 		c.release()

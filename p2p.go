@@ -46,16 +46,16 @@ type Status struct {
 // Any number of goroutines may call Send and the functions below at the same time,
 // also during collectives.
 func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
-	if err := c.enter("send"); err != nil {
+	if err := c.beginMessage("send"); err != nil {
 		return err
 	}
 	return send(ctx, c, src, to, tag)
 }
 
-// send is Send after enter.
+// send is Send after beginMessage.
 func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	sent := int64(0)
-	defer func() { c.leave(sent) }()
+	defer func() { c.endMessage(sent) }()
 	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return err
 	}
@@ -79,12 +79,12 @@ func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // usable. A message can be received after its sender has left; if there is none, Recv
 // fails with ErrLeft or ErrLost.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
-	if err := c.enter("recv"); err != nil {
+	if err := c.beginMessage("recv"); err != nil {
 		return Status{}, err
 	}
 	source, err := sourceOf[T](c, from, tag)
 	if err != nil {
-		c.leave(0)
+		c.endMessage(0)
 		return Status{}, err
 	}
 	return recv(ctx, c, dst, source, tag)
@@ -110,10 +110,10 @@ func sourceOf[T any](c *Comm, from, tag int) (source, error) {
 	return source{c.takeTurn(tag), true}, nil
 }
 
-// recv is Recv after enter. A receive that fails returns its turn.
+// recv is Recv after beginMessage. A receive that fails returns its turn.
 func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (Status, error) {
 	received := int64(0)
-	defer func() { c.leave(-received) }()
+	defer func() { c.endMessage(-received) }()
 	kind := reflect.TypeFor[T]()
 	info, err := c.job.endpoint.Recv(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
 	if err != nil {
@@ -167,10 +167,10 @@ func TryProbe[T any](ctx context.Context, c *Comm, from, tag int) (s Status, fou
 }
 
 func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Status, bool, error) {
-	if err := c.enter("probe"); err != nil {
+	if err := c.beginMessage("probe"); err != nil {
 		return Status{}, false, err
 	}
-	defer c.leave(0)
+	defer c.endMessage(0)
 	if err := checkMessage[T](c, "probe", from, tag); err != nil {
 		return Status{}, false, err
 	}
@@ -187,7 +187,7 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 // StartSend is the nonblocking [Send]. It returns at once; the caller does not write
 // src until the request is done.
 func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Request {
-	if err := c.enter("send"); err != nil {
+	if err := c.beginMessage("send"); err != nil {
 		return doneRequest(err)
 	}
 	return startFunc(func() error { return send(ctx, c, src, to, tag) })
@@ -209,12 +209,12 @@ func (r *RecvRequest) Status() Status {
 // dst until the request is done. Receives in progress that match the same messages
 // take one each, in no order.
 func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *RecvRequest {
-	if err := c.enter("recv"); err != nil {
+	if err := c.beginMessage("recv"); err != nil {
 		return &RecvRequest{Request: doneRequest(err)}
 	}
 	source, err := sourceOf[T](c, from, tag)
 	if err != nil {
-		c.leave(0)
+		c.endMessage(0)
 		return &RecvRequest{Request: doneRequest(err)}
 	}
 	r := &RecvRequest{}
