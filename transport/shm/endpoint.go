@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -229,13 +230,18 @@ func (e *Endpoint) CheckUnreceived() error {
 
 // Close implements [transport.Endpoint]. It waits for tagged messages that have found no
 // room in the shared memory; what is there survives this process. Exchanges in progress
-// return [transport.ErrClosed]; while there is one, Close does not wait.
+// return [transport.ErrClosed]; while a peer may use the memory of one, Close does not wait.
 func (e *Endpoint) Close() error {
 	e.engine.Lock()
 	if !e.engine.StartLeaving() {
 		e.engine.Unlock()
 		return nil
 	}
+	e.engine.Steps(func(o *progress.Op) {
+		if !e.lends(o) {
+			o.Finish(transport.ErrClosed)
+		}
+	})
 	err := e.linger()
 	e.engine.Close(nil)
 	e.unlock()
@@ -246,6 +252,20 @@ func (e *Endpoint) Close() error {
 	defer e.unlock()
 	e.links, e.state, e.wakes.links = nil, nil, nil
 	return errors.Join(err, e.seg.close())
+}
+
+// lends reports whether a peer may read a step's memory, or is in the middle of a message
+// to it: then the step ends with this rank's part in the job, and not before.
+func (e *Endpoint) lends(o *progress.Op) bool {
+	if slices.ContainsFunc(e.out.rendezvous, func(r pendingRendezvous) bool { return r.op == o }) {
+		return true
+	}
+	for i := range e.links {
+		if slices.ContainsFunc(e.links[i].in.partials, func(t partial) bool { return t.recv != nil && t.recv.Step == &o.Step }) {
+			return true
+		}
+	}
+	return false
 }
 
 // linger waits until every tagged message that this rank has sent is in the shared
