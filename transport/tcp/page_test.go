@@ -16,6 +16,8 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"dialTimeout": int64(dialTimeout), "crossTimeout": int64(crossTimeout),
 		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "heldMax": heldMax, "copyMax": copyMax,
 		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "overrunMax": overrunMax, "streamLen": streamLen,
+		"partialMax": partialMax, "heldContextsMax": heldContextsMax,
+		"readAheadPause": int64(readAheadPause), "readAheadMax": readAheadMax, "lingerPause": int64(lingerPause),
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "spinLinks": spinLinks,
 		"stallTimeout": int64(stallTimeout), "closeTimeout": int64(closeTimeout),
 	})

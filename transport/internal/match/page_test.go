@@ -8,6 +8,9 @@ import (
 )
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
+	pagetest.CheckNumbers(t, "Matching", map[string]int64{
+		"UnexpectedMax": transport.UnexpectedMax, "MessageCost": transport.MessageCost,
+	})
 	pagetest.CheckNumbers(t, "Tagged messages", map[string]int64{
 		"EagerMax": EagerMax, "TaggedMax": transport.TaggedMax, "MessageCost": transport.MessageCost,
 		"returnStep": returnStep, "sparesMost": sparesMost, "searchMax": searchMax,
