@@ -232,7 +232,7 @@ func (in *recvBuffer) turnTo(context uint32) bool {
 // queue.
 func (l *link) beginMessage(h header, text []byte) bool {
 	in := &l.in
-	if in.turnTo(h.context) || len(in.partials) >= partialMax {
+	if (in.rest > 0 || len(in.partials) > 0) && (in.turnTo(h.context) || len(in.partials) >= partialMax) {
 		l.protocolError(fmt.Errorf("a message inside another"))
 		return false
 	}

@@ -120,8 +120,10 @@ func (l *link) push() {
 			return
 		}
 		if l.in.queue.Idle() && !l.in.fresh {
-			l.in.headUnexpected = false
-			l.parse()
+			if l.in.headUnexpected {
+				l.in.headUnexpected = false
+				l.parse()
+			}
 			l.receive()
 		}
 		l.in.fresh = false
