@@ -325,12 +325,14 @@ func element[S ~[]T, T any](a *assembly, list *S, i int) (*T, error) {
 	return &(*list)[i], nil
 }
 
-// finish returns an error if the explicit form left gaps.
+// finish returns an error if the explicit form left gaps, other than steps that do
+// nothing.
 func (a *assembly) finish() error {
-	if !a.explicit {
-		return nil
-	}
 	for rank, p := range a.programs {
+		p.program = slices.DeleteFunc(p.program, Step.empty)
+		if !a.explicit {
+			continue
+		}
 		for i, step := range p.program {
 			for k, send := range step.Sends {
 				if slices.Contains(send.To, 0) || len(send.To) == 0 {

@@ -123,6 +123,9 @@ func (s Step) Ordered(k int) bool {
 	return false
 }
 
+// empty reports whether the step does nothing.
+func (s Step) empty() bool { return len(s.Copies)+len(s.Sends)+len(s.Recvs) == 0 }
+
 // A Program is one rank's part of a schedule. Its steps follow each other: a
 // step begins when the rank's previous step is complete, that is, when the
 // receivers have taken all its messages and all its receives have landed.

@@ -35,7 +35,8 @@ import (
 // several ranks. The header line "commutative" marks a schedule for operators
 // that commute, "uneven" one that is right also where parts differ in length,
 // "equal-blocks" one that is right only where all blocks are equally long.
-// Wrong schedules have a text form, too.
+// Wrong schedules have a text form, too. Neither form has the steps that do
+// nothing.
 func (s *Schedule) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, strings.TrimSpace(fmt.Sprintf("schedule %v %s", s.Collective, s.Algorithm)))
@@ -56,6 +57,9 @@ func (s *Schedule) WriteText(w io.Writer) error {
 			fmt.Fprintf(b, "rank %d\n", rank)
 		}
 		for _, step := range program {
+			if step.empty() {
+				continue
+			}
 			fmt.Fprintln(b, "  step")
 			writeStep(b, step)
 		}
