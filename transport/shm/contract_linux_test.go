@@ -40,9 +40,6 @@ func runContract(t *testing.T, cfg Config) {
 
 // withoutBuffers names the claims that need staging buffers.
 var withoutBuffers = []string{
-	// A message of a step, of 1000 bytes, does not complete by rendezvous without its
-	// receiver.
-	"WhatHasArrivedIsReceivedAfterASendToItsSenderHasFailed",
 	// The copy of a tagged message that is sent by rendezvous counts at its sender, and
 	// a release drops no message that was announced.
 	"UnreceivedTaggedMessagesAreCounted",
