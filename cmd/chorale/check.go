@@ -46,12 +46,13 @@ With --format json:
 	flags.StringVar(&want.algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list")
 	flags.IntVar(&want.root, "root", 0, "a root, or the distance of a shift (default several)")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
-	memory := addMemory(cmd)
+	var memory size
+	addMemory(cmd, &memory)
 	format := addFormat(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.collectives = sched.Collectives()
 		if len(args) == 1 {
-			c, s, err := collectiveOrFile(args[0], *memory)
+			c, s, err := collectiveOrFile(args[0], memory)
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ With --format json:
 				if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes"); err != nil {
 					return err
 				}
-				report, err := checkAll([]*sched.Schedule{s}, *memory, nil)
+				report, err := checkAll([]*sched.Schedule{s}, memory, nil)
 				if err != nil {
 					return callErrorf("%s: %w", args[0], err)
 				}
@@ -70,12 +71,12 @@ With --format json:
 		if ranks.values == nil {
 			return callErrorf("no number of ranks: want -n P or -n LO..HI")
 		}
-		want.ranks, want.rooted, want.bytes, want.memory = ranks, flags.Changed("root"), int(bytes), *memory
+		want.ranks, want.rooted, want.bytes, want.memory = ranks, flags.Changed("root"), int(bytes), memory
 		schedules, err := want.schedules()
 		if err != nil {
 			return callError{err}
 		}
-		report, err := checkAll(schedules, *memory, terminal(os.Stderr))
+		report, err := checkAll(schedules, memory, terminal(os.Stderr))
 		if err != nil {
 			return callError{err}
 		}

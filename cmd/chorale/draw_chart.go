@@ -261,7 +261,7 @@ func (v *sweep) simulatedSizes() (sizes []int) {
 }
 
 func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
-	s, err := newSchedule(v.collective, spec, p, v.s.root, whole(v.collective, p, wordBytes*m), *v.s.memory)
+	s, err := newSchedule(v.collective, spec, p, v.s.root, whole(v.collective, p, wordBytes*m), v.s.memory)
 	if err != nil {
 		return 0, err
 	}

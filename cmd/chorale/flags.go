@@ -80,10 +80,9 @@ func (s *size) Set(text string) error {
 }
 
 // addMemory adds the flag --max-memory.
-func addMemory(cmd *cobra.Command) *size {
-	memory := size(sched.DefaultMemory)
-	cmd.Flags().Var(&memory, "max-memory", "the most memory that the work may take, by an estimate")
-	return &memory
+func addMemory(cmd *cobra.Command, memory *size) {
+	*memory = sched.DefaultMemory
+	cmd.Flags().Var(memory, "max-memory", "the most memory that the work may take, by an estimate")
 }
 
 // choice is the value of a flag: one of a few words.

@@ -54,10 +54,11 @@ With --format json:
 	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	flags.Var(&transport, "transport", "the transport for which the algorithm is selected")
-	memory := addMemory(cmd)
+	var memory size
+	addMemory(cmd, &memory)
 	format := addFormat(cmd, "table", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, s, err := collectiveOrFile(args[0], *memory)
+		c, s, err := collectiveOrFile(args[0], memory)
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ With --format json:
 			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport"); err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), s, "", format.value, *memory)
+			return show(cmd.OutOrStdout(), s, "", format.value, memory)
 		}
 		if p == 0 {
 			return callErrorf("no number of ranks: want -n P")
@@ -88,10 +89,10 @@ With --format json:
 			}
 			algorithm, why = choice.Algorithm, choice.Why
 		}
-		if s, err = newSchedule(c, algorithm, int(p), root, whole(c, int(p), int(bytes)), *memory); err != nil {
+		if s, err = newSchedule(c, algorithm, int(p), root, whole(c, int(p), int(bytes)), memory); err != nil {
 			return callError{err}
 		}
-		return show(cmd.OutOrStdout(), s, why, format.value, *memory)
+		return show(cmd.OutOrStdout(), s, why, format.value, memory)
 	}
 	return cmd
 }

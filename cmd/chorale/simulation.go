@@ -24,7 +24,7 @@ type simulation struct {
 	algorithm string
 	root      int
 	words     words
-	memory    *size
+	memory    size
 
 	topology  string
 	placement string
@@ -105,7 +105,7 @@ func addSimulation(cmd *cobra.Command) *simulation {
 	flags.Var(&s.congestion, "congestion", "how messages use the same link: one after another, or sharing its bandwidth")
 	flags.Var(&s.bandwidth, "memory-bandwidth", "the words that a node's memory can read, and write, per unit of time (default no limit)")
 	flags.BoolVar(&s.sync, "sync", false, "all ranks begin each step together")
-	s.memory = addMemory(cmd)
+	addMemory(cmd, &s.memory)
 	return s
 }
 
@@ -154,7 +154,7 @@ func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error 
 	case arg == matvec:
 		return s.matvec(cmd, e)
 	}
-	c, file, err := collectiveOrFile(arg, *s.memory)
+	c, file, err := collectiveOrFile(arg, s.memory)
 	switch {
 	case err != nil && !exists(arg):
 		return fmt.Errorf("%w, or matvec", err)
@@ -166,7 +166,7 @@ func (s *simulation) compose(cmd *cobra.Command, e *scenario, arg string) error 
 	if err := noneOf(cmd, "ranks", "algorithm", "root"); err != nil {
 		return err
 	}
-	if err := file.CheckWithin(int64(*s.memory)); err != nil {
+	if err := file.CheckWithin(int64(s.memory)); err != nil {
 		return fmt.Errorf("%s: %w", arg, err)
 	}
 	return s.schedule(cmd, e, file)
@@ -195,7 +195,7 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	}
 	e.chosen = why
 	bytes := whole(c, e.p, wordBytes*m)
-	schedule, err := newSchedule(c, spec, e.p, s.root, bytes, *s.memory)
+	schedule, err := newSchedule(c, spec, e.p, s.root, bytes, s.memory)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (s *simulation) network(e *scenario) error {
 		Share:           s.congestion.value == "share",
 		Sync:            s.sync,
 		MemoryBandwidth: float64(s.bandwidth),
-		MemoryLimit:     int64(*s.memory),
+		MemoryLimit:     int64(s.memory),
 	}
 	if s.placement != "identity" {
 		if e.config.Placement, err = topo.ParsePlacement(s.placement, t); err != nil {

@@ -46,7 +46,7 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	}
 	e.formula = &formula{words: words}
 	for _, c := range []sched.Collective{sched.Bcast, sched.Reduce} {
-		schedule, err := newSchedule(c, spec, n, 0, wordBytes*words, *s.memory)
+		schedule, err := newSchedule(c, spec, n, 0, wordBytes*words, s.memory)
 		if err != nil {
 			return err
 		}
