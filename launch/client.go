@@ -120,8 +120,11 @@ func (c *client) receive(lost func(rank int, reason string)) (closed bool) {
 		switch {
 		case m.AddressReply != nil:
 			r := reply{text: m.AddressReply.Address}
-			if m.AddressReply.Left {
-				r.err = &transport.PeerError{Peer: m.AddressReply.Rank, Err: transport.ErrLeft}
+			switch a := m.AddressReply; {
+			case a.Aborted != "":
+				r.err = &transport.PeerError{Peer: a.Rank, Err: transport.ErrAborted, Reason: a.Aborted}
+			case a.Left:
+				r.err = &transport.PeerError{Peer: a.Rank, Err: transport.ErrLeft}
 			}
 			c.resolve(query{rank: m.AddressReply.Rank}, r)
 		case m.MemoryReply != nil:
@@ -152,8 +155,8 @@ func (c *client) resolve(q query, r reply) {
 }
 
 // lookup waits until a rank has joined the job and returns its address. It fails
-// with [transport.ErrLeft] or [transport.ErrLost] if the rank has ended. A rank that has
-// left may still have an address.
+// with [transport.ErrLeft], [transport.ErrAborted] or [transport.ErrLost] if the rank has
+// ended. A rank that has left may still have an address.
 func (c *client) lookup(ctx context.Context, rank int) (address string, err error) {
 	return c.ask(ctx, query{rank: rank}, message{AddressQuery: &rank})
 }

@@ -54,6 +54,7 @@ type member struct {
 	memoryWaiters  []int         // ranks with a memory query for this rank, each once
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
 	cmaDenied      bool          // the system denied the rank cross-memory attach
+	aborted        string        // why the rank gave up; "" if it did not
 	left           bool          // the rank has closed its endpoint
 	ended          string        // how the process ended; "" while it runs
 }
@@ -181,6 +182,8 @@ func (c *control) handle(rank int, m message) {
 		if d := c.deadlocks.record(rank, readStalls(*m.Stalls)); d != nil {
 			c.deadlocked(d)
 		}
+	case m.Abort != "":
+		c.members[rank].aborted = m.Abort[:min(len(m.Abort), maxReason)]
 	case m.Leave:
 		c.members[rank].left = true
 		c.send(rank, message{Left: &rank})
@@ -193,7 +196,7 @@ func (c *control) answerAddress(rank, peer int) {
 	m := &c.members[peer]
 	switch {
 	case m.left:
-		c.send(rank, message{AddressReply: &addressReply{peer, m.address, true}})
+		c.send(rank, message{AddressReply: &addressReply{peer, m.address, true, m.aborted}})
 	case m.ended != "":
 		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
 	case m.conn != nil:
@@ -242,6 +245,9 @@ func (c *control) end(rank int, how string, success bool) {
 	if c.members[rank].conn == nil {
 		how += " without joining the job"
 		success = false
+	}
+	if why := c.members[rank].aborted; why != "" {
+		how += " after it gave up: " + why
 	}
 	c.members[rank].ended = how
 	if success {

@@ -122,7 +122,7 @@ func FuzzClient(f *testing.F) {
 			select {
 			case r := <-waiters[i]:
 				var peer *transport.PeerError
-				if r.err != nil && (!errors.As(r.err, &peer) || peer.Peer != q.rank || r.text != "" && (q.memory || peer.Err != transport.ErrLeft)) {
+				if r.err != nil && (!errors.As(r.err, &peer) || peer.Peer != q.rank || r.text != "" && (q.memory || peer.Err == transport.ErrLost)) {
 					t.Errorf("%+v is answered %+v", q, r)
 				}
 			default:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
@@ -155,7 +156,8 @@ type attached struct {
 	transport.ProcessEndpoint
 	shared   *shm.Endpoint // nil without shared memory
 	launcher *client
-	done     chan struct{} // closed when receive has returned
+	failed   atomic.Pointer[error] // of an Exchange: why this rank gave up
+	done     chan struct{}         // closed when receive has returned
 	closing  sync.Once
 	closed   error // the result of Close
 }
@@ -183,8 +185,15 @@ func (a *attached) reportStalls(patience time.Duration) {
 }
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
-	return a.report(a.ProcessEndpoint.Exchange(ctx, step))
+	err := a.report(a.ProcessEndpoint.Exchange(ctx, step))
+	if err != nil {
+		a.noteFailure(err)
+	}
+	return err
 }
+
+// noteFailure is separate from Exchange so that its error does not escape there.
+func (a *attached) noteFailure(err error) { a.failed.CompareAndSwap(nil, &err) }
 
 func (a *attached) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
 	return a.report(a.ProcessEndpoint.Send(ctx, to, match, kind, data))
@@ -226,6 +235,10 @@ func (a *attached) Close() error {
 	a.closing.Do(func() {
 		if a.shared != nil && a.shared.CMADenied() {
 			_ = a.launcher.send(message{CMADenied: true}) // for chorale run -v alone; if the launcher is gone, this process ends anyway
+		}
+		if failed := a.failed.Load(); failed != nil {
+			reason := (*failed).Error()
+			_ = a.launcher.send(message{Abort: reason[:min(len(reason), maxReason)]}) // as above
 		}
 		a.launcher.leave(a.Rank())
 		a.closed = a.ProcessEndpoint.Close()

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +42,7 @@ var programs = map[string]func(args []string) error{
 	"early":  early,
 	"late":   late,
 	"idle":   idle,
+	"gaveup": gaveUp,
 	"swap":   swap,
 	"launch": launchShells,
 	"search": search,
@@ -174,6 +176,21 @@ func idle([]string) error {
 	}
 	fmt.Println("joined")
 	select {}
+}
+
+// gaveUp makes rank 1 give up before any rank has a connection to it, and rank 0 need it.
+func gaveUp([]string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	if ep.Rank() == 0 {
+		return receive(ep, 1, make([]byte, 1))
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("the disk is full"))
+	return ep.Exchange(ctx, transport.Step{})
 }
 
 // swap makes the ranks call the collectives of two communicators in different orders,

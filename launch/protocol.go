@@ -30,6 +30,7 @@ import (
 //	{"failedPeer":5}     an operation failed because of rank 5
 //	{"cmaDenied":true}   the system denied it cross-memory attach
 //	{"stalls":[…]}       what has been waiting there for other ranks for long: see stall
+//	{"abort":"…"}        it gave up, for this reason
 //	{"leave":true}       it is about to close its endpoint; answered by left
 //
 // and the launcher sends
@@ -40,7 +41,8 @@ import (
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
 // An address with "left":true is that of a rank that leaves: it may still wait there
-// for others to take what it has sent.
+// for others to take what it has sent. With "aborted":"…" it gave up before, for this
+// reason.
 //
 // The launcher answers a query about rank 5 when rank 5 has joined or ended. It
 // announces a lost rank to all others at once. It does not announce a rank that
@@ -58,6 +60,7 @@ type message struct {
 	FailedPeer   *int          `json:"failedPeer,omitempty"`
 	CMADenied    bool          `json:"cmaDenied,omitempty"`
 	Stalls       *[]stall      `json:"stalls,omitempty"`
+	Abort        string        `json:"abort,omitempty"`
 	Leave        bool          `json:"leave,omitempty"`
 	Left         *int          `json:"left,omitempty"`
 	Lost         *lostMessage  `json:"lost,omitempty"`
@@ -73,7 +76,11 @@ type addressReply struct {
 	Rank    int    `json:"rank"`
 	Address string `json:"address"`
 	Left    bool   `json:"left,omitempty"`
+	Aborted string `json:"aborted,omitempty"`
 }
+
+// maxReason is the length in bytes to which the reason of an abort is cut.
+const maxReason = 1 << 10
 
 type memoryReply struct {
 	Rank   int    `json:"rank"`

@@ -205,3 +205,19 @@ func TestManyJobsAtOnceDoNotInterfere(t *testing.T) {
 		})
 	}
 }
+
+func TestARankThatGaveUpIsNamedWithItsReasonBeforeFirstContact(t *testing.T) {
+	for _, transport := range []string{"tcp", "auto"} {
+		cfg := config(t, 2, "gaveup")
+		r := new(result)
+		cfg.Transport, cfg.Stdout, cfg.Stderr = transport, &r.out, &r.err
+		if err := Run(t.Context(), cfg); err == nil {
+			t.Errorf("%s: the job ended well", transport)
+		}
+		for _, line := range []string{"[0] rank 1: ", "[1] "} {
+			if i := strings.Index(r.err.String(), line); i < 0 || !strings.Contains(strings.SplitN(r.err.String()[i:], "\n", 2)[0], "the disk is full") {
+				t.Errorf("%s: no line of %q with the reason: %s", transport, line, r.err.String())
+			}
+		}
+	}
+}
