@@ -68,9 +68,7 @@ type job struct {
 	numbers numbers
 }
 
-// contextBits is how many bits of a context tell apart the contexts of one
-// communicator. The others are the communicator's number.
-const contextBits = 12
+const contextBits = transport.ContextBits
 
 // A CommConfig is what the selection of algorithms needs to know beyond an
 // endpoint. All ranks of a job have the same one. The zero CommConfig suits any
