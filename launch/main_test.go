@@ -44,6 +44,7 @@ var programs = map[string]func(args []string) error{
 	"idle":   idle,
 	"gaveup": gaveUp,
 	"swap":   swap,
+	"turns":  takeTurns,
 	"launch": launchShells,
 	"search": search,
 	"closed": closed,
@@ -214,6 +215,34 @@ func swap([]string) error {
 		Signature: transport.Signature{Context: uint32(1+ep.Rank()) << transport.ContextBits, Call: "swapped"},
 		Recvs:     []transport.Recv{{From: peer, Into: make([]byte, 8)}},
 	})
+}
+
+// takeTurns N makes two ranks work by turns, N times each: one of them waits for the other
+// whenever one looks.
+func takeTurns(args []string) error {
+	n, _ := strconv.Atoi(args[0])
+	ctx, m := context.Background(), transport.Match{Tag: 1}
+	ep, _, err := Join(ctx)
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	peer := 1 - ep.Rank()
+	time.Sleep(time.Duration(ep.Rank()) * 15 * time.Millisecond) // the ranks look at different times
+	for i := range n {
+		if ep.Rank() == 1 || i > 0 {
+			if _, err := ep.Recv(ctx, peer, m, "byte", make([]byte, 1)); err != nil {
+				return err
+			}
+		}
+		time.Sleep(15 * time.Millisecond)
+		if ep.Rank() == 0 || i < n-1 {
+			if err := ep.Send(ctx, peer, m, "byte", make([]byte, 1)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // launchShells SIZE SCRIPT is a launcher.

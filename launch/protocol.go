@@ -95,12 +95,13 @@ type stall struct {
 	Call     string `json:"call,omitempty"`
 	Tag      int    `json:"tag,omitempty"`
 	Peers    []int  `json:"peers,omitempty"`
+	Wait     uint64 `json:"wait,omitempty"`
 }
 
 func writeStalls(stalls []transport.Stall) []stall {
 	out := make([]stall, len(stalls))
 	for i, s := range stalls {
-		out[i] = stall{s.Signature.Context, s.Signature.Sequence, s.Signature.Call, s.Tag, s.Peers}
+		out[i] = stall{s.Signature.Context, s.Signature.Sequence, s.Signature.Call, s.Tag, s.Peers, s.Wait}
 	}
 	return out
 }
@@ -112,7 +113,7 @@ func readStalls(in []stall) (stalls []transport.Stall) {
 	}
 	for _, s := range in {
 		sig := transport.Signature{Context: s.Context, Sequence: s.Sequence, Call: s.Call}
-		stalls = append(stalls, transport.Stall{Signature: sig, Tag: s.Tag, Peers: s.Peers})
+		stalls = append(stalls, transport.Stall{Signature: sig, Tag: s.Tag, Peers: s.Peers, Wait: s.Wait})
 	}
 	return stalls
 }

@@ -70,6 +70,9 @@ type Stall struct {
 	// Peers are the ranks whose messages have not arrived, or which have not taken
 	// this rank's, in ascending order. Nil stands for any one of the other ranks.
 	Peers []int
+	// Wait tells a wait for a tagged message from the endpoint's other ones, also of the
+	// same tag. 0 where Signature names a call.
+	Wait uint64
 }
 
 // Linger is how long an endpoint's Close waits for receivers by default.

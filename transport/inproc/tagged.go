@@ -15,6 +15,7 @@ type taggedQueue struct {
 	messages match.TaggedQueue
 	credits  map[int]*match.Credits // by sender
 	waiters  []*taggedWaiter
+	waits    uint64 // how many waiters there were
 }
 
 // A taggedWaiter is a call that waits: for a message that matches its pattern, or,
@@ -25,6 +26,7 @@ type taggedWaiter struct {
 	sends   bool
 	changed chan struct{} // of capacity 1
 	index   int           // in taggedQueue.waiters
+	number  uint64        // of those that the queue had
 }
 
 func newTaggedWaiter(p *match.Pattern, sends bool) *taggedWaiter {
@@ -142,7 +144,8 @@ func (q *taggedQueue) creditsOf(sender int) *match.Credits {
 func (q *taggedQueue) addWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.index = len(q.waiters)
+	q.waits++
+	w.index, w.number = len(q.waiters), q.waits
 	q.waiters = append(q.waiters, w)
 }
 
@@ -171,7 +174,7 @@ func (q *taggedQueue) stalls() (stalls []transport.Stall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range q.waiters {
-		s := transport.Stall{Signature: transport.Signature{Context: w.pattern.Context}, Tag: w.pattern.Tag}
+		s := transport.Stall{Signature: transport.Signature{Context: w.pattern.Context}, Tag: w.pattern.Tag, Wait: w.number}
 		if w.pattern.From != transport.Any {
 			s.Peers = []int{w.pattern.From}
 		}

@@ -40,12 +40,13 @@ func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind st
 	}
 	peer.tagged = append(peer.tagged, m)
 	e.job.changed.Broadcast()
+	stall := e.taggedStall(match, to)
 	for !m.copied && !m.received {
 		if err := e.cannotSend(ctx, to); err != nil {
 			peer.dequeue(m)
 			return err
 		}
-		e.wait(taggedStall(match, to))
+		e.wait(stall)
 	}
 	return nil
 }
@@ -112,6 +113,7 @@ func (e *naive) find(ctx context.Context, from int, match transport.Match, wait 
 	if from != transport.Any && from != e.rank && !e.isPeer(from) {
 		return nil, &transport.RankError{Peer: from, Rank: e.rank, Size: e.Size()}
 	}
+	stall := e.taggedStall(match, from)
 	for {
 		if e.ended != nil {
 			return nil, e.ended
@@ -129,13 +131,14 @@ func (e *naive) find(ctx context.Context, from int, match transport.Match, wait 
 		if !wait || ctx.Err() != nil {
 			return nil, transport.Cause(ctx)
 		}
-		e.wait(taggedStall(match, from))
+		e.wait(stall)
 	}
 }
 
-// taggedStall is the wait for a tagged message from or to a rank.
-func taggedStall(match transport.Match, peer int) transport.Stall {
-	s := transport.Stall{Signature: transport.Signature{Context: match.Context}, Tag: match.Tag}
+// taggedStall is the next wait, for a tagged message from or to a rank.
+func (e *naive) taggedStall(match transport.Match, peer int) transport.Stall {
+	e.waits++
+	s := transport.Stall{Signature: transport.Signature{Context: match.Context}, Tag: match.Tag, Wait: e.waits}
 	if peer != transport.Any {
 		s.Peers = []int{peer}
 	}

@@ -26,6 +26,7 @@ type naive struct {
 	ended  error                          // why its part in the job has ended
 	calls  map[uint32]transport.Signature // the Exchanges in progress, by context
 	stalls map[*transport.Stall]bool      // what waits
+	waits  uint64                         // calls that might have waited for a tagged message
 	last   transport.Signature            // of the last Exchange
 	lost   map[int]string                 // the reasons, by rank
 	tagged []*naiveTagged                 // messages to this rank, in the order sent

@@ -15,13 +15,18 @@ var stallClaims = []claim{
 	{"ARankThatDoesNotWaitHasNoStall", testNoStall},
 	{"AStallNamesTheReceiverThatDoesNotCome", testStallOfSender},
 	{"AStallNamesWhomATaggedMessageIsAwaitedFrom", testStallOfTagged},
+	{"AWaitForAnotherMessageIsAnotherStall", testStallOfNextTagged},
 }
 
-// awaitStalls waits until an endpoint has exactly the stalls wanted.
+// awaitStalls waits until an endpoint has exactly the stalls wanted, but for the numbers
+// of their waits.
 func (j *job) awaitStalls(e transport.Endpoint, want ...transport.Stall) {
 	j.Helper()
 	for {
 		got := e.Stalls()
+		for i := range got {
+			got[i].Wait = 0
+		}
 		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
 			return
 		}
@@ -123,4 +128,49 @@ func testStallOfTagged(t *testing.T, start Start) {
 		}
 		return e.Send(ctx, 0, m, "byte", make([]byte, size))
 	})
+}
+
+// A rank that waits again and again for messages of one tag makes progress.
+func testStallOfNextTagged(t *testing.T, start Start) {
+	m := transport.Match{Context: 5, Tag: 7}
+	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Tag: 7, Peers: []int{1}}
+	j := open(t, start, 2)
+	seen, over, done := make(chan bool, 2), make(chan bool, 2), make(chan bool)
+	go func() {
+		defer close(done)
+		var waits [2]uint64
+		for i := range waits {
+			j.awaitStalls(j.ends[0], stall)
+			if s := j.ends[0].Stalls(); len(s) == 1 {
+				waits[i] = s[0].Wait
+			}
+			if s := j.ends[0].Stalls(); len(s) != 1 || s[0].Wait != waits[i] {
+				t.Errorf("stalls %+v of wait %d", s, waits[i])
+			}
+			seen <- true
+			j.awaitStalls(j.ends[0])
+			over <- true
+		}
+		if waits[0] == waits[1] {
+			t.Errorf("both waits are number %d", waits[0])
+		}
+	}()
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		for range 2 {
+			if _, err := e.Recv(ctx, 1, m, "byte", make([]byte, 1)); err != nil {
+				return err
+			}
+			<-over
+		}
+		return nil
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		for range 2 {
+			<-seen
+			if err := e.Send(ctx, 0, m, "byte", make([]byte, 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	<-done
 }

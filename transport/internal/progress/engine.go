@@ -60,6 +60,7 @@ type Engine struct {
 	mu         sync.Mutex
 	end        ending
 	ops        []*Op // in progress
+	begun      uint64
 	spare      []*Op
 	owner      ownership
 	watches    []watch

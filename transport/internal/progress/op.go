@@ -25,6 +25,7 @@ type Op struct {
 	match.Step // of an Exchange
 
 	engine  *Engine
+	number  uint64 // of those of the engine
 	kind    kind
 	pending int // messages that are not complete
 	over    bool
@@ -63,7 +64,8 @@ func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
 	} else {
 		o = &Op{engine: e, waiter: waiter{wake: make(chan struct{}, 1)}}
 	}
-	o.kind, o.subject.peer = k, peer
+	e.begun++
+	o.number, o.kind, o.subject.peer = e.begun, k, peer
 	o.ctx, o.done = ctx, ctx.Done()
 	e.ops = append(e.ops, o)
 	return o

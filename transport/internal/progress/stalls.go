@@ -24,18 +24,19 @@ func (e *Engine) Stalls(unsent func(o *Op, peer int) bool) []transport.Stall {
 			if s.Peers != nil {
 				stalls = append(stalls, s)
 			}
+		case o.subject.committed: // both ranks are there: its end takes no further call
 		case o.kind == receiveOp:
-			p := &o.subject.pattern
-			stalls = append(stalls, tagged(p.Context, p.Tag, p.From))
+			stalls = append(stalls, o.tagged(o.subject.pattern.From))
 		case o.kind == transferOp:
-			stalls = append(stalls, tagged(o.subject.pattern.Context, o.subject.pattern.Tag, o.subject.peer))
+			stalls = append(stalls, o.tagged(o.subject.peer))
 		}
 	}
 	return stalls
 }
 
-func tagged(context uint32, tag, peer int) transport.Stall {
-	s := transport.Stall{Signature: transport.Signature{Context: context}, Tag: tag}
+func (o *Op) tagged(peer int) transport.Stall {
+	p := &o.subject.pattern
+	s := transport.Stall{Signature: transport.Signature{Context: p.Context}, Tag: p.Tag, Wait: o.number}
 	if peer >= 0 {
 		s.Peers = []int{peer}
 	}

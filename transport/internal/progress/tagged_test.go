@@ -346,3 +346,33 @@ func TestASendIsCheckedBeforeItBegins(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// A transfer that has begun needs no further call of either rank, however long it takes.
+func TestATransferIsNoStall(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		stalls := func() []transport.Stall { return f.Stalls(func(*Op, int) bool { return false }) }
+		var (
+			p TaggedPeer
+			w wire
+		)
+		sending := f.send(t.Context(), &p, &w)
+		if s := stalls(); len(s) != 1 {
+			t.Errorf("stalls %+v of a message that is announced, want 1", s)
+		}
+		var sent *PendingSend
+		f.with(func() { sent = p.CTS(1) })
+		if s := stalls(); len(s) != 0 {
+			t.Errorf("stalls %+v of a message whose contents are sent", s)
+		}
+		f.with(sent.Complete)
+		sending.check(t, "the send", nil)
+
+		f.rts(3, 5)
+		receiving := f.recv(t.Context(), 10)
+		if s := stalls(); len(s) != 0 {
+			t.Errorf("stalls %+v of a message whose contents arrive", s)
+		}
+		f.with(func() { f.PeerGone(1, transport.ErrLeft) })
+		receiving.check(t, "the receive", transport.ErrLeft)
+	})
+}
