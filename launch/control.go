@@ -32,8 +32,9 @@ type control struct {
 type controlConfig struct {
 	size      int
 	secret    proof.Secret
-	strangers int  // connections beside those of the ranks that have proven nothing
-	shared    bool // all ranks must share memory
+	strangers int           // connections beside those of the ranks that have proven nothing
+	shared    bool          // all ranks must share memory
+	stall     time.Duration // how long ranks may wait for each other
 	controlHooks
 }
 
@@ -71,7 +72,7 @@ func newControl(cfg controlConfig) (*control, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &control{
 		controlConfig: cfg,
-		deadlocks:     newDeadlockFinder(cfg.size),
+		deadlocks:     newDeadlockFinder(cfg.size, cfg.stall),
 		stop:          stop,
 		conns:         make(map[net.Conn]bool),
 		members:       make([]member, cfg.size),

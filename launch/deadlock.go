@@ -105,14 +105,22 @@ func describe(s *transport.Stall) string {
 // A deadlockFinder is told again and again what the ranks wait for, and says when
 // ranks have come to wait for each other. Its methods may be called concurrently.
 type deadlockFinder struct {
+	patience time.Duration // the ranks report three times within it
+
 	mu     sync.Mutex
 	stalls [][]transport.Stall // of each rank, if it has reported them twice
 	last   [][]transport.Stall // as each rank has last reported them
+	heard  []time.Time         // when it did
 	said   string              // the last deadlock found
 }
 
-func newDeadlockFinder(size int) *deadlockFinder {
-	return &deadlockFinder{stalls: make([][]transport.Stall, size), last: make([][]transport.Stall, size)}
+func newDeadlockFinder(size int, patience time.Duration) *deadlockFinder {
+	return &deadlockFinder{
+		patience: patience,
+		stalls:   make([][]transport.Stall, size),
+		last:     make([][]transport.Stall, size),
+		heard:    make([]time.Time, size),
+	}
 }
 
 // record takes the report of a rank, and returns a deadlock that it did not return
@@ -124,13 +132,26 @@ func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
 	if reflect.DeepEqual(stalls, f.last[rank]) {
 		f.stalls[rank] = stalls
 	}
-	f.last[rank] = stalls
+	f.last[rank], f.heard[rank] = stalls, time.Now()
+	f.forget()
 	d := findDeadlock(f.stalls)
 	if d == nil || d.String() == f.said {
 		return nil
 	}
 	f.said = d.String()
 	return d
+}
+
+// forget strikes out what ranks have reported that report no more. They may have been
+// stopped, and what they waited for may have come. The others need two thirds of the
+// patience to report that they wait for such a rank; a rank that waits reports after
+// each third.
+func (f *deadlockFinder) forget() {
+	for rank, heard := range f.heard {
+		if f.last[rank] != nil && time.Since(heard) > f.patience/2 {
+			f.stalls[rank], f.last[rank] = nil, nil
+		}
+	}
 }
 
 // A stallWatch looks at an endpoint three times within the patience.
@@ -171,7 +192,7 @@ func looks(done <-chan struct{}, patience time.Duration, f func()) {
 // for two thirds of the patience or more, until done is closed. The same deadlock is
 // reported once.
 func WatchDeadlocks(done <-chan struct{}, patience time.Duration, endpoints []transport.Endpoint, report func(text string)) {
-	finder := newDeadlockFinder(len(endpoints))
+	finder := newDeadlockFinder(len(endpoints), patience)
 	watches := make([]stallWatch, len(endpoints))
 	looks(done, patience, func() {
 		for rank, e := range endpoints {

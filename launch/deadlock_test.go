@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
@@ -126,5 +127,50 @@ func TestRanksOfOneProcessThatWaitForEachOtherAreNamed(t *testing.T) {
 	ranks.Wait()
 	if !strings.Contains(text, "rank 1 waits for rank 0") {
 		t.Errorf("the report is %q", text)
+	}
+}
+
+// A rank that is stopped, or whose report is late, does not know what it waits for.
+func TestARankThatReportsNothingIsInNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 3 * time.Second
+		f := newDeadlockFinder(2, patience)
+		for range 3 {
+			f.record(1, []transport.Stall{forMessage(0, 0)})
+			time.Sleep(patience / 3)
+		}
+		// Rank 1 is stopped, and the message is sent. Rank 0 waits for the answer.
+		time.Sleep(patience / 3)
+		for range 5 {
+			if d := f.record(0, []transport.Stall{forMessage(1, 1)}); d != nil {
+				t.Fatalf("a deadlock: %v", d)
+			}
+			time.Sleep(patience / 3)
+		}
+		// Both wait, and say so.
+		var found deadlock
+		for range 3 {
+			found = append(found, f.record(1, []transport.Stall{forMessage(0, 0)})...)
+			found = append(found, f.record(0, []transport.Stall{forMessage(1, 1)})...)
+			time.Sleep(patience / 3)
+		}
+		if len(found) != 2 {
+			t.Errorf("found %v, want a deadlock of two ranks, once", found)
+		}
+	})
+}
+
+func TestRanksThatTakeTurnsAreInNoDeadlock(t *testing.T) {
+	for _, name := range []string{"shm", "tcp"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, 2, "turns", "100")
+			r := new(result)
+			cfg.Transport, cfg.Stall = name, 90*time.Millisecond
+			cfg.Stdout, cfg.Stderr = &r.out, &r.err
+			if err := Run(t.Context(), cfg); err != nil || r.err.String() != "" {
+				t.Errorf("%v, %q", err, r.err.String())
+			}
+		})
 	}
 }

@@ -111,7 +111,7 @@ func (j *job) run(ctx context.Context, program string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	j.control, err = newControl(controlConfig{
-		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: env.Transport == "shm" && !env.Mixed,
+		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: env.Transport == "shm" && !env.Mixed, stall: j.cfg.Stall,
 		controlHooks: controlHooks{report: j.report, failed: cancel, deadlocked: func(d deadlock) {
 			go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
 		}},
