@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var leavingClaims = []claim{
 	{"CloseDoesNotWaitForAReceiverThatHasLeft", testReceiverHasLeft},
 	{"CloseEndsTheWaitsForTaggedMessages", testCloseDuringRecv},
 	{"WaitingForARankThatLeavesFailsThoughItLingers", testWaitDuringClose},
+	{"ALongMessageArrivesThoughItsSenderLeavesAtOnce", testLeaveAfterLongTagged},
 	{"AnExchangeWhoseContextHasEndedEndsTheWaitOfClose", testAbortDuringClose},
 	{"ASecondCloseDoesNotWait", testSecondClose},
 }
@@ -200,4 +202,38 @@ func RunLingering(t *testing.T, start Start) (undelivered bool) {
 		}
 	})
 	return undelivered
+}
+
+// The end of the message and the end of the sender come at the same time, while other
+// goroutines of the receiver use its endpoint.
+func testLeaveAfterLongTagged(t *testing.T, start Start) {
+	m := transport.Match{Context: 1, Tag: 1}
+	for i := 0; i < 50 && !t.Failed(); i++ {
+		t.Run("", func(t *testing.T) {
+			j := open(t, start, 2)
+			received := make(chan bool)
+			var others sync.WaitGroup
+			others.Go(func() {
+				for {
+					select {
+					case <-received:
+						return
+					default:
+						j.ends[1].Stalls()
+					}
+				}
+			})
+			j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+				if err := e.Send(ctx, 1, m, "byte", make([]byte, 1<<20)); err != nil {
+					return err
+				}
+				return e.Close()
+			}, func(ctx context.Context, e transport.Endpoint) error {
+				defer close(received)
+				_, err := e.Recv(ctx, 0, m, "byte", make([]byte, 1<<20))
+				return err
+			})
+			others.Wait()
+		})
+	}
 }
