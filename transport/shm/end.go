@@ -44,9 +44,14 @@ func (l *link) readTermination() {
 	l.end(err)
 }
 
-// checkTermination ends the link if the peer has terminated.
+// checkTermination ends the link if the peer has terminated. What the peer sent before
+// that is taken first: the end of a tagged message may be there, and an ended link has
+// no transfer.
 func (l *link) checkTermination() {
-	if l.err == nil && !l.e.engine.Failed() && l.state.lifecycle() >= left {
+	if l.err != nil || l.e.engine.Failed() || l.state.lifecycle() < left {
+		return
+	}
+	if l.poll(); l.err == nil && !l.e.engine.Failed() {
 		l.readTermination()
 	}
 }
