@@ -131,6 +131,20 @@ func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
 	two.expect("")
 }
 
+// Another process may listen there by then.
+func TestARankThatHasLeftHasNoAddress(t *testing.T) {
+	c := newTestControl(t, 2)
+	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
+	one.send(`{"leave":true}`)
+	one.expect(`{"left":1}`)
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"addressReply":{"rank":1,"address":"here:1","left":true}}`)
+	one.conn.Close()
+	c.failedPeer(1) // waits until the launcher has seen that
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"addressReply":{"rank":1,"address":"","left":true}}`)
+}
+
 func TestTheFailedPeerIsKnownWhenTheRankHasEnded(t *testing.T) {
 	c := newTestControl(t, 3)
 	zero := joinRaw(t, c, 0)

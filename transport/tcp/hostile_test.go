@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +239,38 @@ func TestARankThatLeavesIsDialedWhileItIsThere(t *testing.T) {
 	}
 	defer gone.Close()
 	checkPeer(t, receive(context.Background(), gone, sig, 0, nil), 0, transport.ErrLeft, "")
+}
+
+// A stranger may listen at the address of a rank that has left, and say nothing.
+func TestNobodyWaitsForAStrangerAtTheAddressOfARankThatHasLeft(t *testing.T) {
+	for name, first := range map[string]error{"it was leaving": transport.ErrLeft, "it was there": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			silent, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			own, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lookups atomic.Int32
+			e, err := New(Config{Size: 2, Listener: own, Lookup: func(context.Context, int) (string, error) {
+				if lookups.Add(1) == 1 {
+					return silent.Addr().String(), first
+				}
+				return "", transport.ErrLeft
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			checkPeer(t, receive(ctx, e, sig, 1, nil), 1, transport.ErrLeft, "")
+		})
+	}
 }
 
 // closedListener returns a listener that has been closed.
