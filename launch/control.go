@@ -56,7 +56,8 @@ type member struct {
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
 	cmaDenied      bool          // the system denied the rank cross-memory attach
 	aborted        string        // why the rank gave up; "" if it did not
-	left           bool          // the rank has closed its endpoint
+	left           bool          // the rank closes its endpoint
+	over           bool          // its connection has ended: it has closed its endpoint, if it has left
 	ended          string        // how the process ended; "" while it runs
 }
 
@@ -124,7 +125,12 @@ func (c *control) serve(rank int, conn net.Conn) {
 		writeMessage(conn, message{Refused: err.Error()})
 		return
 	}
-	defer close(drained)
+	defer func() {
+		c.mu.Lock()
+		c.members[rank].over = true
+		c.mu.Unlock()
+		close(drained)
+	}()
 	conn.SetReadDeadline(time.Time{})
 	for in.Scan() {
 		var m message
@@ -196,6 +202,8 @@ func (c *control) handle(rank int, m message) {
 func (c *control) answerAddress(rank, peer int) {
 	m := &c.members[peer]
 	switch {
+	case m.left && m.over: // what listens at its address is another process
+		c.send(rank, message{AddressReply: &addressReply{Rank: peer, Left: true, Aborted: m.aborted}})
 	case m.left:
 		c.send(rank, message{AddressReply: &addressReply{peer, m.address, true, m.aborted}})
 	case m.ended != "":

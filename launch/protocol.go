@@ -41,8 +41,8 @@ import (
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //
 // An address with "left":true is that of a rank that leaves: it may still wait there
-// for others to take what it has sent. With "aborted":"…" it gave up before, for this
-// reason.
+// for others to take what it has sent. It is empty once the rank has closed its endpoint.
+// With "aborted":"…" the rank gave up before, for this reason.
 //
 // The launcher answers a query about rank 5 when rank 5 has joined or ended. It
 // announces a lost rank to all others at once. It does not announce a rank that

@@ -18,6 +18,7 @@ const (
 	version = 2
 
 	dialTimeout  = 10 * time.Second // for the connection itself, which the peer's system makes
+	lookAgain    = 2 * time.Second  // between two looks whether a peer that does not answer is still there
 	crossTimeout = 10 * time.Second // for the connection of a peer whose own request wins
 )
 
@@ -128,13 +129,17 @@ func (e *Endpoint) connect(l *link) error {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	there := e.watchWhetherThere(l.peer, conn)
 	r, text, err := e.request(l, conn)
-	if stop() && err == nil && r == accepted {
+	left := there()
+	if stop() && left == nil && err == nil && r == accepted {
 		e.bringUp(l, conn)
 		return nil
 	}
 	conn.Close()
 	switch {
+	case left != nil:
+		return left
 	case err == errFaster || ctx.Err() != nil:
 		return nil
 	case gone != nil && err != nil && !errors.Is(err, proof.ErrDropped):
@@ -148,6 +153,33 @@ func (e *Endpoint) connect(l *link) error {
 	}
 	n := progress.Notice{Left: r == hasLeft, Reason: text}
 	return n.PeerError(e.cfg.Rank, l.peer)
+}
+
+// watchWhetherThere closes a connection when its peer is at no address any longer: what
+// listens there now may be a stranger that says nothing. It returns a function that ends
+// that, and returns what has become of the peer.
+func (e *Endpoint) watchWhetherThere(peer int, conn net.Conn) (end func() error) {
+	ctx, cancel := context.WithCancel(e.connecting.ctx)
+	result := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				result <- nil
+				return
+			case <-time.After(lookAgain):
+			}
+			if addr, gone := e.cfg.Lookup(ctx, peer); gone != nil && addr == "" && ctx.Err() == nil {
+				conn.Close()
+				result <- gone
+				return
+			}
+		}
+	}()
+	return func() error {
+		cancel()
+		return <-result
+	}
 }
 
 // request sends a request to a peer that has proven the secret, and returns its reply.

@@ -13,7 +13,7 @@ import (
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "TCP", map[string]int64{
 		"version": version, "requestLen": int64(requestLen), "replyLen": int64(replyLen),
-		"dialTimeout": int64(dialTimeout), "crossTimeout": int64(crossTimeout),
+		"dialTimeout": int64(dialTimeout), "crossTimeout": int64(crossTimeout), "lookAgain": int64(lookAgain),
 		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "heldMax": heldMax, "copyMax": copyMax,
 		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "overrunMax": overrunMax, "streamLen": streamLen,
 		"partialMax": partialMax, "heldContextsMax": heldContextsMax,
