@@ -269,3 +269,17 @@ type steps struct {
 }
 
 func (s *steps) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), s.n)]) }
+
+// The caller of Run may use the file when Run has returned.
+func TestNothingIsWrittenWhenTheJobIsOver(t *testing.T) {
+	over := make(chan struct{})
+	var b strings.Builder
+	out, _ := newSinks(&b, io.Discard, over, func(err error) { t.Error(err) })
+	close(over)
+	for range 100 {
+		out.write(&stream{to: out}, []byte("late\n"), false)
+	}
+	if b.Len() > 0 {
+		t.Errorf("%d bytes are written", b.Len())
+	}
+}
