@@ -106,6 +106,12 @@ func (t *turns) acquire(from *stream) bool {
 		case <-t.over:
 			return false
 		}
+		select {
+		case <-t.over: // the file is the caller's again
+			t.release()
+			return false
+		default:
+		}
 		if t.open == nil || t.open == from {
 			return true
 		}
