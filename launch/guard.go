@@ -129,7 +129,7 @@ func startGuard(args []string) (*guard, error) {
 		Path:        path,
 		Args:        append([]string{os.Args[0]}, args...),
 		Env:         withoutJobEnv(os.Environ()),
-		Dir:         os.TempDir(),
+		Dir:         string(filepath.Separator), // it keeps no directory in use
 		SysProcAttr: ownSession(),
 	}
 	if g.pipe, err = g.cmd.StdinPipe(); err == nil {
