@@ -2,9 +2,11 @@ package tcp
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 const (
@@ -18,8 +20,8 @@ const (
 )
 
 // Close implements [transport.Endpoint]. Exchanges in progress return
-// [transport.ErrClosed]; while there is one, Close does not wait for receivers. It waits
-// until the systems of the receivers have all messages, or where this system does not
+// [transport.ErrClosed]. While a message of one has been sent in part, or the contents of a
+// tagged message are on their way, Close does not wait for receivers. Otherwise it waits until the systems of the receivers have all messages, or where this system does not
 // tell, until the receivers have read them, which they do up to a bound while they
 // compute.
 func (e *Endpoint) Close() error {
@@ -28,6 +30,7 @@ func (e *Endpoint) Close() error {
 		e.engine.Unlock()
 		return nil
 	}
+	e.endSteps()
 	deadline := time.Now().Add(cmp.Or(e.cfg.Linger, transport.Linger))
 	orderly := e.engine.MayLinger() == nil // otherwise peers may miss some of the messages in progress, too
 	var err error
@@ -64,6 +67,47 @@ func (e *Endpoint) Close() error {
 	e.polls.poller.close()
 	openEndpoints.Add(-1)
 	return err
+}
+
+// endSteps ends the steps in progress, unless one of their messages has begun: the peer takes
+// the rest of it, or nothing that comes behind. Messages that have not begun are not sent.
+func (e *Endpoint) endSteps() {
+	if e.engine.Failed() || slices.ContainsFunc(e.links, (*link).sendsStep) {
+		return
+	}
+	for _, l := range e.links {
+		if l != nil {
+			l.in.dropSteps()
+			l.out.dropSteps()
+		}
+	}
+	e.engine.Steps(func(o *progress.Op) { o.Finish(transport.ErrClosed) })
+}
+
+// sendsStep reports whether a message of a step has begun.
+func (l *link) sendsStep() bool {
+	return l != nil && slices.ContainsFunc(l.out.queue, func(m outgoing) bool { return m.op != nil && m.begun })
+}
+
+// dropSteps drops the messages of steps, none of which has begun.
+func (s *sendBuffer) dropSteps() {
+	before := 0 // the one that is being written
+	for i := range s.queue {
+		if i < s.current && s.queue[i].op != nil {
+			before++
+		}
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(m outgoing) bool { return m.op != nil })
+	s.current -= before
+}
+
+// dropSteps drops the receives of steps. What is still to come for them is thrown away.
+func (in *recvBuffer) dropSteps() {
+	in.queue.CancelAll()
+	in.partial.recv = nil
+	for i := range in.partials {
+		in.partials[i].recv = nil
+	}
 }
 
 // linger waits until all messages have left this machine, or their receivers have gone,

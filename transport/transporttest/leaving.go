@@ -18,6 +18,7 @@ var leavingClaims = []claim{
 	{"WhatWasSentArrivesHoweverLateItsReceiverComes", testLateReceiver},
 	{"CloseDoesNotWaitForAReceiverThatHasLeft", testReceiverHasLeft},
 	{"CloseEndsTheWaitsForTaggedMessages", testCloseDuringRecv},
+	{"WhatWasSentArrivesThoughCloseEndsAnExchange", testCloseDuringExchange},
 	{"WaitingForARankThatLeavesFailsThoughItLingers", testWaitDuringClose},
 	{"ALongMessageArrivesThoughItsSenderLeavesAtOnce", testLeaveAfterLongTagged},
 	{"AnExchangeWhoseContextHasEndedEndsTheWaitOfClose", testAbortDuringClose},
@@ -101,6 +102,30 @@ func testCloseDuringRecv(t *testing.T, start Start) {
 	if err := <-received; !errors.Is(err, transport.ErrClosed) {
 		t.Errorf("the receive of a rank that leaves ends with %v, want %v", err, transport.ErrClosed)
 	}
+	if err := recvList(j.ctx, j.ends[1], 0, leavingTagged); err != nil {
+		t.Error(err)
+	}
+	if err := <-closed; err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// testCloseDuringExchange has a goroutine of rank 0 be in a step with rank 1, which takes no
+// part in it and computes.
+func testCloseDuringExchange(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
+		t.Fatal(err)
+	}
+	exchanged := cluster.Begin(j.ctx, func(ctx context.Context) error {
+		return recv(ctx, j.ends[0], sig, 1, make([]byte, 8))
+	})
+	j.awaitStalls(j.ends[0], transport.Stall{Signature: sig, Peers: []int{1}})
+	closed := beginClose(j)
+	if err := <-exchanged; !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the Exchange of a rank that leaves ends with %v, want %v", err, transport.ErrClosed)
+	}
+	time.Sleep(later)
 	if err := recvList(j.ctx, j.ends[1], 0, leavingTagged); err != nil {
 		t.Error(err)
 	}
