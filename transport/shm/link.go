@@ -47,7 +47,7 @@ type recvRing struct {
 
 	queue          match.Queue
 	held           int       // contexts in which too much is unexpected
-	excess         int       // bytes that were added to the queue since then
+	unexpectedLen  int       // what the unexpected messages take, in bytes
 	rotation       int       // of the contexts that are admitted then
 	partials       []partial // messages of which more is to come
 	headUnexpected bool      // the frame at the head waits until it is expected

@@ -30,6 +30,9 @@ func (t *partial) continuesAt(offset uint64, n int) bool {
 	return offset == uint64(got) && n <= size-got
 }
 
+// queues reports whether what arrives of the message is kept until it is expected.
+func (t *partial) queues() bool { return t.recv == nil && !t.unexpected.Released }
+
 // put takes the next bytes to where they go. Memory of an unexpected message grows with
 // what arrives: its sender may be told to go no further.
 func (t *partial) put(p []byte) {
@@ -145,7 +148,7 @@ func (l *link) dropAnnounced(t partial) {
 // unstage takes the next bytes of a message, n of them, out of a staging buffer.
 func (l *link) unstage(t partial, n uint32, p *stagedPayload) bool {
 	b, ok := l.staged(p.buffer, n)
-	if !ok || !t.continuesAt(p.offset, int(n)) || t.recv == nil && !l.mayQueue(int(n)) {
+	if !ok || !t.continuesAt(p.offset, int(n)) || t.queues() && !l.mayQueue(int(n)) {
 		l.protocolError()
 		return false
 	}

@@ -113,7 +113,11 @@ func (l *link) receive(c *cell, k frameKind) bool {
 		t.recv = r
 		l.in.queue.Unpost(r)
 	case l.mustDequeue(h.Context):
-		if !l.mayQueue(0) {
+		n := transport.MessageCost
+		if k == inlineFrame || k == multicastFrame {
+			n += h.Size
+		}
+		if !l.mayQueue(n) {
 			l.protocolError()
 			return false
 		}
@@ -130,17 +134,16 @@ func (l *link) receive(c *cell, k frameKind) bool {
 	return ok
 }
 
-// excessMax is how many bytes a peer can send at most after it was told to hold a context,
-// and before it looks: far less than this, which is a protocol error.
+// excessMax is how many bytes beyond the bound a peer's unexpected messages can take: what it
+// sends after it was told to hold a context, and before it looks, which is far less. More
+// is a protocol error.
 const excessMax = 16 * transport.UnexpectedMax
 
 // mayQueue notes that n bytes are added to the unexpected queue, and reports whether the
 // peer keeps to the flow control.
 func (l *link) mayQueue(n int) bool {
-	if l.in.held > 0 {
-		l.in.excess += n + transport.MessageCost
-	}
-	return l.in.excess <= excessMax
+	l.in.unexpectedLen += n
+	return l.in.unexpectedLen <= transport.UnexpectedMax+excessMax
 }
 
 // mustDequeue reports whether an operation waits for what may come behind a message of
@@ -186,6 +189,7 @@ func (l *link) deliverUnexpected() bool {
 		l.in.headUnexpected = false // the frame at the head may be next
 		l.e.polls.progressed = true
 		l.in.queue.Deliver(m, r)
+		l.in.unexpectedLen -= m.Got + transport.MessageCost
 		l.resume()
 		return true
 	case match.Continue:
@@ -201,6 +205,7 @@ func (l *link) continueUnexpected(m *match.Message, r *match.Recv) bool {
 	i := slices.IndexFunc(l.in.partials, func(t partial) bool { return t.unexpected == m })
 	l.in.queue.Continue(m, r)
 	l.in.queue.Unpost(r)
+	l.in.unexpectedLen -= m.Got + transport.MessageCost
 	t := &l.in.partials[i]
 	t.recv, t.unexpected = r, nil
 	l.resume()
@@ -249,7 +254,6 @@ func (l *link) resume() {
 		l.in.held--
 	}
 	if l.in.held == 0 {
-		l.in.excess = 0
 		l.in.lift()
 		l.noteWakeup(took)
 	}
@@ -277,6 +281,7 @@ func (e *Endpoint) compareUnexpected(step *transport.Step) {
 // taken, and dropped.
 func (l *link) release(context uint32) {
 	l.in.queue.Release(context)
+	l.in.unexpectedLen = l.in.queue.Held()
 	var announced []partial
 	l.in.partials = slices.DeleteFunc(l.in.partials, func(t partial) bool {
 		dropped := t.waits && t.unexpected.Released

@@ -164,3 +164,57 @@ func TestMoreContextsMayWaitThanAReceiverCanAdmit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The first context is held all the time. Of another one, whose sender always sees that it
+// is admitted, more bytes pass the unexpected queue than a peer can ever have there.
+func TestAContextThatIsHeldForLongEndsNoOther(t *testing.T) {
+	const size = 60 << 10
+	const rounds = 5 * excessMax / 4 / size
+	ends := crew(t, 2, Config{NoCMA: true})
+	other := sig
+	other.Context++
+	each(t, ends, func(e *Endpoint) error {
+		ctx, l := t.Context(), &e.links[1-e.Rank()]
+		tag := transport.Match{Context: other.Context}
+		if e.Rank() == 0 {
+			sent := make(chan error, 1)
+			go func() { sent <- sendMany(e, 200) }()
+			if err := receive(ctx, e, other, 1, nil); err != nil { // the first context is held
+				return err
+			}
+			for range rounds {
+				if err := errors.Join(send(e, other, 1, make([]byte, size)), e.Send(ctx, 1, tag, "", nil)); err != nil {
+					return err
+				}
+			}
+			return <-sent
+		}
+		for held := false; !held; {
+			if _, _, err := e.TryRecv(ctx, 0, tag, "", nil); err != nil {
+				return err
+			}
+			e.engine.Lock()
+			held = l.in.held > 0
+			e.unlock()
+		}
+		if err := send(e, other, 0, nil); err != nil {
+			return err
+		}
+		for range rounds {
+			for found := false; !found; {
+				e.engine.Lock()
+				l.in.lift()
+				l.noteWakeup(took)
+				e.unlock()
+				var err error
+				if _, found, err = e.TryRecv(ctx, 0, tag, "", nil); err != nil {
+					return err
+				}
+			}
+			if err := receive(ctx, e, other, 0, make([]byte, size)); err != nil {
+				return err
+			}
+		}
+		return receiveMany(ctx, e, 200)
+	})
+}
