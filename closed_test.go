@@ -229,3 +229,20 @@ func TestPreparedCallIsStartedAndWaitedForInTurn(t *testing.T) {
 		return nil
 	})
 }
+
+func TestFreeDoesNotDisturbCallsThatWereStarted(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		d, err := c.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		var calls []*chorale.Request
+		for range 40 { // more than can be in progress
+			calls = append(calls, chorale.Start(ctx, d, func(ctx context.Context, c *chorale.Comm) error {
+				return errors.Join(chorale.Barrier(ctx, c), chorale.Barrier(ctx, c))
+			}))
+		}
+		d.Free()
+		return chorale.WaitAll(calls...)
+	})
+}

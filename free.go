@@ -12,7 +12,7 @@ import (
 // rank calls it when its own last call is done, whether or not other ranks are still
 // in theirs. Later calls on it fail with ErrClosed: collectives, Split, Start, Prepare,
 // starts of prepared calls, and tagged messages. A call in progress, in another
-// goroutine, is not disturbed.
+// goroutine, is not disturbed, nor is a nonblocking call that was started.
 //
 // Free twice is allowed. The communicator of [Main], [Run], [Join] or [NewComm], and
 // those that functions of [Start] and [Prepare] get, need no Free, and ignore it.
@@ -30,12 +30,24 @@ func (c *Comm) Free() {
 	c.close()
 	for _, q := range c.nonblocking.queues {
 		if q != nil {
-			q.comm.close()
+			q.free()
 		}
 	}
 	for _, own := range c.prepared.all {
 		own.close()
 	}
+}
+
+// free closes the queue's communicator when the calls that were started are done.
+func (q *queue) free() {
+	if done, _ := q.last.Test(); done {
+		q.comm.close()
+		return
+	}
+	go func() {
+		<-q.last.done
+		q.comm.close()
+	}()
 }
 
 // isPart reports whether c is the communicator of a nonblocking or prepared call.
