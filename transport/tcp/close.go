@@ -40,11 +40,15 @@ func (e *Endpoint) Close() error {
 			orderly = false
 		}
 	}
+	interrupted := !orderly && !e.engine.Failed()
 	noticeDeadline := time.Now().Add(closeTimeout)
 	if e.cfg.Listener != nil {
 		e.cfg.Listener.Close() // its error would tell the caller nothing
 	}
 	e.engine.Close(e.flushNotices)
+	if interrupted {
+		err = e.unwritten()
+	}
 	for _, l := range e.links {
 		if l != nil {
 			l.end(transport.ErrClosed)
@@ -56,8 +60,8 @@ func (e *Endpoint) Close() error {
 	e.engine.WaitBackground()
 	if orderly {
 		err = e.awaitAcknowledgments(deadline, noticeDeadline)
-	} else {
-		e.awaitAcknowledgments(noticeDeadline, noticeDeadline)
+	} else if late := e.awaitAcknowledgments(noticeDeadline, noticeDeadline); interrupted {
+		err = cmp.Or(err, late)
 	}
 	for _, l := range e.links {
 		if l != nil && l.stream != nil {
@@ -142,6 +146,17 @@ func (e *Endpoint) linger(deadline time.Time) error {
 		time.Sleep(pause)
 		e.engine.Lock()
 	}
+}
+
+// unwritten returns an error if an endpoint that closes in the middle of a message has not
+// written all that was sent. It does not tell messages that were completed from the rest.
+func (e *Endpoint) unwritten() error {
+	for _, l := range e.links {
+		if l != nil && l.err == nil && len(l.out.head)+len(l.out.body) > 0 {
+			return &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: l.peer, Bytes: len(l.out.head) + len(l.out.body), Err: transport.ErrClosed}
+		}
+	}
+	return nil
 }
 
 // nextPause returns the pause that follows another one, or none.

@@ -19,6 +19,7 @@ var leavingClaims = []claim{
 	{"CloseDoesNotWaitForAReceiverThatHasLeft", testReceiverHasLeft},
 	{"CloseEndsTheWaitsForTaggedMessages", testCloseDuringRecv},
 	{"WhatWasSentArrivesThoughCloseEndsAnExchange", testCloseDuringExchange},
+	{"CloseInTheMiddleOfAMessageSaysWhatItLoses", testCloseInsideMessage},
 	{"WaitingForARankThatLeavesFailsThoughItLingers", testWaitDuringClose},
 	{"ALongMessageArrivesThoughItsSenderLeavesAtOnce", testLeaveAfterLongTagged},
 	{"AnExchangeWhoseContextHasEndedEndsTheWaitOfClose", testAbortDuringClose},
@@ -131,6 +132,28 @@ func testCloseDuringExchange(t *testing.T, start Start) {
 	}
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
+	}
+}
+
+// testCloseInsideMessage has a goroutine of rank 0 be in the middle of a long message to rank 1.
+func testCloseInsideMessage(t *testing.T, start Start) {
+	j := open(t, start, 2)
+	if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
+		t.Fatal(err)
+	}
+	exchanged := cluster.Begin(j.ctx, func(ctx context.Context) error {
+		return send(ctx, j.ends[0], sig, 1, make([]byte, 8<<20))
+	})
+	j.awaitStalls(j.ends[0], transport.Stall{Signature: sig, Peers: []int{1}})
+	closed := beginClose(j)
+	if err := <-exchanged; !errors.Is(err, transport.ErrClosed) {
+		t.Errorf("the Exchange of a rank that leaves ends with %v, want %v", err, transport.ErrClosed)
+	}
+	time.Sleep(later)
+	received := recvList(j.ctx, j.ends[1], 0, leavingTagged)
+	var undelivered *transport.UndeliveredError
+	if err := <-closed; received != nil && !errors.As(err, &undelivered) {
+		t.Errorf("Close: %v, although: %v", err, received)
 	}
 }
 
