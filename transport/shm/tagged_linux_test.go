@@ -3,10 +3,12 @@ package shm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // All staging buffers are in use by ranks that do not read: they may wait for the
@@ -51,4 +53,30 @@ func TestNoOperationWaitsForTheReceiverOfACopyThatHasGone(t *testing.T) {
 	until(ends[0], func() bool { return ends[0].links[1].tagged.copies == 1 })
 	ends[1].Close()
 	until(ends[0], func() bool { return !ends[0].polls.unflushed && ends[0].links[1].tagged.Waiters == 0 })
+}
+
+// Rank 1 has sent all of a long message and left before rank 0, which waits for it, looks.
+func TestTheContentsOfAMessageAreNotLostWithItsSender(t *testing.T) {
+	ends := crew(t, 2, Config{})
+	message := bytes.Repeat([]byte("x"), match.EagerMax+1)
+	m := transport.Match{Context: 1, Tag: 2}
+	sent, received := make(chan error, 1), make(chan error, 1)
+	go func() { sent <- ends[1].Send(t.Context(), 0, m, "", message) }()
+	until(ends[1], func() bool { return ends[1].links[0].out.written == 1 })
+	ends[1].engine.Lock()
+	go func() {
+		_, err := ends[0].Recv(t.Context(), 1, m, "", make([]byte, len(message)))
+		received <- err
+	}()
+	until(ends[0], func() bool { return ends[0].engine.Tagged().Requested(1, 1) != nil })
+	ends[0].engine.Lock()
+	ends[1].unlock()
+	if err := errors.Join(<-sent, ends[1].Close()); err != nil {
+		t.Error(err)
+	}
+	ends[0].checkPeers()
+	ends[0].unlock()
+	if err := <-received; err != nil {
+		t.Errorf("the message was sent, and its receive fails: %v", err)
+	}
 }
