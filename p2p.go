@@ -77,7 +77,8 @@ func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // received; the status describes it. If ctx ends before a message is found, Recv
 // returns its error. In these cases, and after an ErrArgument, the communicator stays
 // usable. A message can be received after its sender has left; if there is none, Recv
-// fails with ErrLeft or ErrLost.
+// fails with ErrLeft or ErrLost. From AnyRank it does so when every other rank of the
+// job has left, or one is lost, whether or not they are ranks of c.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
 	if err := c.beginMessage("recv"); err != nil {
 		return Status{}, err

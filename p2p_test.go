@@ -242,26 +242,3 @@ func TestNonblockingRecvThatFailsReturnsItsTurn(t *testing.T) {
 		return nil
 	})
 }
-
-// Rank 2 is in no group with rank 0 but that of all ranks, and waits for it.
-func TestAReceiveFromAnyRankFailsWhenAllOtherRanksOfItsCommunicatorHaveLeft(t *testing.T) {
-	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
-		d, err := c.Split(ctx, c.Rank()/2, 0)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-		defer cancel()
-		switch c.Rank() {
-		case 0:
-			if _, err := chorale.Recv(ctx, d, make([]int, 1), chorale.AnyRank, 0); !errors.Is(err, chorale.ErrLeft) {
-				return fmt.Errorf("got %w, want %v", err, chorale.ErrLeft)
-			}
-			return chorale.Send(ctx, c, []int{1}, 2, 0)
-		case 1:
-			return c.Close()
-		}
-		_, err = chorale.Recv(ctx, c, make([]int, 1), 0, 0)
-		return err
-	})
-}

@@ -148,8 +148,11 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := &c.members[rank]
-	if m.conn != nil {
+	switch {
+	case m.conn != nil:
 		return nil, fmt.Errorf("rank %d has joined already", rank)
+	case len(j.Address) > maxName || len(j.Memory) > maxName:
+		return nil, fmt.Errorf("its address has %d bytes, and the name of its memory %d: want at most %d", len(j.Address), len(j.Memory), maxName)
 	}
 	for other := range c.members {
 		if o := &c.members[other]; c.shared && o.conn != nil && o.memory != j.Memory {

@@ -171,6 +171,8 @@ func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 	}{
 		{"a second rank 0", 0, joinLine(0), `{"refused":"rank 0 has joined already"}`},
 		{"a query first", 1, `{"addressQuery":0}`, noJoin},
+		{"an address that makes replies too long", 1, `{"join":{"address":"` + strings.Repeat("<", 1025) + `"}}`,
+			`{"refused":"its address has 1025 bytes, and the name of its memory 0: want at most 1024"}`},
 		{"something else", 1, "GET / HTTP/1.1", noJoin},
 		{"a line without an end", 1, strings.Repeat("x", 2*maxMessage), ""},
 	} {

@@ -111,7 +111,8 @@ type deadlockFinder struct {
 	stalls [][]transport.Stall // of each rank, if it has reported them twice
 	last   [][]transport.Stall // as each rank has last reported them
 	heard  []time.Time         // when it did
-	said   string              // the last deadlock found
+	said   string              // the last deadlock found,
+	saidAt time.Time           // and when: ranks that report nonsense make no flood
 }
 
 func newDeadlockFinder(size int, patience time.Duration) *deadlockFinder {
@@ -135,10 +136,10 @@ func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
 	f.last[rank], f.heard[rank] = stalls, time.Now()
 	f.forget()
 	d := findDeadlock(f.stalls)
-	if d == nil || d.String() == f.said {
+	if d == nil || d.String() == f.said || time.Since(f.saidAt) < f.patience/3 {
 		return nil
 	}
-	f.said = d.String()
+	f.said, f.saidAt = d.String(), time.Now()
 	return d
 }
 

@@ -38,6 +38,9 @@ var envNames = []string{envRank, envSize, envTransport, envControl, envToken, en
 // on one host have to be kept apart.
 const envHost = "CHORALE_HOST"
 
+// maxHost bounds the name of a host, in bytes.
+const maxHost = 255
+
 // envLinger is how long a rank that leaves waits for receivers, as in 90s. A user sets
 // it where [transport.Linger] is too long, or too short.
 const envLinger = "CHORALE_LINGER"
@@ -99,6 +102,9 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	}
 	if _, ok := lookup(envStall); ok {
 		env.Stall = v.duration(envStall)
+	}
+	if host, ok := lookup(envHost); ok && len(host) > maxHost {
+		v.fail("%s has %d bytes: want at most %d", envHost, len(host), maxHost)
 	}
 	if _, ok := lookup(envLinger); ok {
 		env.Linger = v.duration(envLinger)

@@ -67,6 +67,7 @@ func TestAnInconsistentEnvironmentIsAnError(t *testing.T) {
 		{envToken, "12", "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envToken, strings.Repeat("x", 64), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envToken, strings.Repeat("0", 66), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
+		{envHost, strings.Repeat("h", 256), "CHORALE_HOST has 256 bytes: want at most 255"},
 		{envToken, unset, "CHORALE_TOKEN is not set, but CHORALE_RANK is: chorale run sets both"},
 	} {
 		env := maps.Clone(good)

@@ -79,6 +79,10 @@ type addressReply struct {
 	Aborted string `json:"aborted,omitempty"`
 }
 
+// maxName bounds the address of a rank and the name of its memory, in bytes: a reply
+// with either is within maxMessage, however its bytes are escaped.
+const maxName = 1 << 10
+
 // maxReason is the length in bytes to which the reason of an abort is cut.
 const maxReason = 1 << 10
 

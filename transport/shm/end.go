@@ -51,7 +51,6 @@ func (l *link) checkTermination() {
 	if l.err != nil || l.e.engine.Failed() || l.state.lifecycle() < left {
 		return
 	}
-	// What the peer has sent was there before it terminated, also the rest of a message.
 	if l.poll(); l.err == nil && !l.e.engine.Failed() {
 		l.readTermination()
 	}
