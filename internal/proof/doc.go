@@ -2,12 +2,12 @@
 // job's secret, before either of them reads anything else of the other. It is the same
 // for control connections and for the data connections of package tcp.
 //
-// The dialing side sends a hello, the listener answers with its proof, and the dialing
+// The dialing side sends a challenge, the listener answers with its proof, and the dialing
 // side checks that before it sends its own:
 //
-//	hello   greeting · job 16 · from u32 · to u32 · nonce 32
-//	answer  greeting · nonce 32 · HMAC(k, "server" · hello · nonce of the listener)
-//	proof   HMAC(k, "client" · hello · nonce of the listener)
+//	challenge   greeting · job 16 · from u32 · to u32 · nonce 32
+//	answer      greeting · nonce 32 · HMAC(k, "server" · challenge · nonce of the listener)
+//	proof       HMAC(k, "client" · challenge · nonce of the listener)
 //
 // A greeting has 16 bytes: "chorale\n" · version u16 · status u16 · zero u32. All
 // lengths are fixed, so nothing that is allocated depends on the peer. The key k and

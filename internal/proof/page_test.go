@@ -8,7 +8,7 @@ import (
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbersOf(t, "security.md", "The proof", map[string]int64{
-		"version": version, "greetingLen": int64(greetingLen), "helloLen": int64(helloLen), "answerLen": int64(answerLen),
+		"version": version, "greetingLen": int64(greetingLen), "challengeLen": int64(challengeLen), "answerLen": int64(answerLen),
 		"ProofLen": ProofLen, "Launcher": Launcher, "refuseTimeout": int64(refuseTimeout),
 	})
 	if otherVersion != 1 || otherJob != 2 || otherRank != 3 || noPeer != 4 {

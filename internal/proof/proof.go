@@ -17,11 +17,11 @@ const (
 	version = 1
 	magic   = "chorale\n"
 
-	greetingLen = len(magic) + 8
-	nonceLen    = 32
-	macLen      = sha256.Size
-	helloLen    = greetingLen + 16 + 2*4 + nonceLen
-	answerLen   = greetingLen + nonceLen + macLen
+	greetingLen  = len(magic) + 8
+	nonceLen     = 32
+	macLen       = sha256.Size
+	challengeLen = greetingLen + 16 + 2*4 + nonceLen
+	answerLen    = greetingLen + nonceLen + macLen
 
 	// ProofLen is the number of bytes that [Prover.Dial] returns.
 	ProofLen = macLen
@@ -65,8 +65,8 @@ func NewProver(s Secret, self uint32, size int) *Prover {
 // The error is [ErrDropped] if the connection ends, and otherwise says what the
 // listener is.
 func (p *Prover) Dial(conn net.Conn, to uint32) (proof [ProofLen]byte, err error) {
-	hello := p.hello(to)
-	if _, err := conn.Write(hello); err != nil {
+	challenge := p.challenge(to)
+	if _, err := conn.Write(challenge); err != nil {
 		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	var answer [answerLen]byte
@@ -80,10 +80,10 @@ func (p *Prover) Dial(conn net.Conn, to uint32) (proof [ProofLen]byte, err error
 		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	nonce, theirs := answer[greetingLen:greetingLen+nonceLen], answer[greetingLen+nonceLen:]
-	if want := p.mac("server", hello, nonce); !hmac.Equal(theirs, want[:]) {
+	if want := p.mac("server", challenge, nonce); !hmac.Equal(theirs, want[:]) {
 		return proof, fmt.Errorf("what listens at %s does not know the secret of this job", conn.RemoteAddr())
 	}
-	return p.mac("client", hello, nonce), nil
+	return p.mac("client", challenge, nonce), nil
 }
 
 // checkGreeting checks the first bytes of an answer, and says what is wrong with the
@@ -117,21 +117,21 @@ func name(n uint32) string {
 // accept is the listener's side: it proves the secret to the peer, checks the peer's
 // proof, and returns the peer's rank. A deadline of the connection bounds it.
 func (p *Prover) accept(conn net.Conn) (from int, err error) {
-	var hello [helloLen]byte
-	if _, err := io.ReadFull(conn, hello[:greetingLen]); err != nil {
+	var challenge [challengeLen]byte
+	if _, err := io.ReadFull(conn, challenge[:greetingLen]); err != nil {
 		return 0, err
 	}
-	v, _, ok := parseGreeting(hello[:greetingLen])
+	v, _, ok := parseGreeting(challenge[:greetingLen])
 	switch {
 	case !ok:
 		return 0, errors.New("the peer is no rank of chorale")
 	case v != version:
 		return 0, refuse(conn, otherVersion)
 	}
-	if _, err := io.ReadFull(conn, hello[greetingLen:]); err != nil {
+	if _, err := io.ReadFull(conn, challenge[greetingLen:]); err != nil {
 		return 0, err
 	}
-	peer, s := p.judge(hello[greetingLen:])
+	peer, s := p.check(challenge[greetingLen:])
 	if s != proven {
 		return 0, refuse(conn, s)
 	}
@@ -139,7 +139,7 @@ func (p *Prover) accept(conn net.Conn) (from int, err error) {
 	answer = answer[:greetingLen+nonceLen]
 	nonce := answer[greetingLen:]
 	rand.Read(nonce) // never fails
-	mac := p.mac("server", hello[:], nonce)
+	mac := p.mac("server", challenge[:], nonce)
 	if _, err := conn.Write(append(answer, mac[:]...)); err != nil {
 		return 0, err
 	}
@@ -147,7 +147,7 @@ func (p *Prover) accept(conn net.Conn) (from int, err error) {
 	if _, err := io.ReadFull(conn, theirs[:]); err != nil {
 		return 0, err
 	}
-	if want := p.mac("client", hello[:], nonce); !hmac.Equal(theirs[:], want[:]) {
+	if want := p.mac("client", challenge[:], nonce); !hmac.Equal(theirs[:], want[:]) {
 		return 0, errors.New("the peer does not know the secret of this job")
 	}
 	return int(peer), nil
@@ -163,28 +163,28 @@ func refuse(conn net.Conn, s status) error {
 	conn.Write(appendGreeting(nil, s))
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
-		io.CopyN(io.Discard, conn, int64(4*helloLen))
+		io.CopyN(io.Discard, conn, int64(4*challengeLen))
 	}
 	return fmt.Errorf("refused with status %d", s)
 }
 
-// hello returns the first message to a peer, with a new nonce.
-func (p *Prover) hello(to uint32) []byte {
-	b := appendGreeting(make([]byte, 0, helloLen), proven)
+// challenge returns the first message to a peer, with a new nonce.
+func (p *Prover) challenge(to uint32) []byte {
+	b := appendGreeting(make([]byte, 0, challengeLen), proven)
 	b = append(b, p.job[:]...)
 	b = binary.LittleEndian.AppendUint32(b, p.self)
 	b = binary.LittleEndian.AppendUint32(b, to)
-	b = b[:helloLen]
-	rand.Read(b[helloLen-nonceLen:]) // never fails
+	b = b[:challengeLen]
+	rand.Read(b[challengeLen-nonceLen:]) // never fails
 	return b
 }
 
-// judge returns the rank that a hello, without its greeting, is from, and whether it is
+// check returns the rank that a challenge, without its greeting, is from, and whether it is
 // for this prover.
-func (p *Prover) judge(hello []byte) (from uint32, s status) {
-	from, to := binary.LittleEndian.Uint32(hello[16:]), binary.LittleEndian.Uint32(hello[20:])
+func (p *Prover) check(challenge []byte) (from uint32, s status) {
+	from, to := binary.LittleEndian.Uint32(challenge[16:]), binary.LittleEndian.Uint32(challenge[20:])
 	switch {
-	case !bytes.Equal(hello[:16], p.job[:]):
+	case !bytes.Equal(challenge[:16], p.job[:]):
 		return 0, otherJob
 	case to != p.self:
 		return 0, otherRank
@@ -194,10 +194,10 @@ func (p *Prover) judge(hello []byte) (from uint32, s status) {
 	return from, proven
 }
 
-func (p *Prover) mac(role string, hello, nonce []byte) (mac [macLen]byte) {
+func (p *Prover) mac(role string, challenge, nonce []byte) (mac [macLen]byte) {
 	h := hmac.New(sha256.New, p.key)
 	io.WriteString(h, role)
-	h.Write(hello)
+	h.Write(challenge)
 	h.Write(nonce)
 	h.Sum(mac[:0])
 	return mac

@@ -112,14 +112,14 @@ func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
 		{"nothing", nil, "ended during", true},
 		{"half a greeting", answer[:9], "ended during", true},
 		{"half an answer", append(answer, 1, 2, 3), "ended during", true},
-		{"its own hello", nil, "does not know the secret", false},
+		{"its own challenge", nil, "does not know the secret", false},
 	} {
 		a, b := pair(t)
 		go func() {
 			defer b.Close()
-			if test.name == "its own hello" {
-				io.CopyN(b, b, int64(helloLen)) // and more, since a hello is shorter than an answer
-				b.Write(make([]byte, answerLen-helloLen))
+			if test.name == "its own challenge" {
+				io.CopyN(b, b, int64(challengeLen)) // and more, since a challenge is shorter than an answer
+				b.Write(make([]byte, answerLen-challengeLen))
 			}
 			b.Write(test.answer)
 			b.(*net.TCPConn).CloseWrite()
@@ -169,7 +169,7 @@ func TestARecordedProofIsOfNoUse(t *testing.T) {
 func TestAReflectedProofIsOfNoUse(t *testing.T) {
 	a, b := pair(t)
 	go func() {
-		a.Write(one.hello(0))
+		a.Write(one.challenge(0))
 		var answer [answerLen]byte
 		io.ReadFull(a, answer[:])
 		a.Write(answer[answerLen-macLen:])
@@ -182,16 +182,16 @@ func TestAReflectedProofIsOfNoUse(t *testing.T) {
 // A stranger between two ranks cannot use the proof of one at another rank than the one
 // that was wanted.
 func TestAProofForOneRankIsOfNoUseAtAnother(t *testing.T) {
-	hello := one.hello(0)
-	for i := range hello { // whatever the stranger changes
-		changed := bytes.Clone(hello)
+	challenge := one.challenge(0)
+	for i := range challenge { // whatever the stranger changes
+		changed := bytes.Clone(challenge)
 		changed[i] ^= 2
 		a, b := pair(t)
 		go func() {
 			a.Write(changed)
 			var answer [answerLen]byte
 			io.ReadFull(a, answer[:])
-			proof := one.mac("client", hello, answer[greetingLen:greetingLen+nonceLen])
+			proof := one.mac("client", challenge, answer[greetingLen:greetingLen+nonceLen])
 			a.Write(proof[:])
 			a.Close()
 		}()
@@ -228,14 +228,14 @@ func TestAJobsNameIsNotItsSecret(t *testing.T) {
 }
 
 // FuzzAccept plays a dialing side that knows no secret. It is never believed, gets at
-// most one answer, and no answer before a whole hello for this rank.
+// most one answer, and no answer before a whole challenge for this rank.
 func FuzzAccept(f *testing.F) {
-	hello := one.hello(0)
-	f.Add(hello)
-	f.Add(append(hello, make([]byte, macLen)...))
-	f.Add(hello[:greetingLen])
+	challenge := one.challenge(0)
+	f.Add(challenge)
+	f.Add(append(challenge, make([]byte, macLen)...))
+	f.Add(challenge[:greetingLen])
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"))
-	other := bytes.Clone(hello)
+	other := bytes.Clone(challenge)
 	other[len(magic)]++
 	f.Add(other)
 	f.Fuzz(func(t *testing.T, says []byte) {
@@ -253,7 +253,7 @@ func FuzzAccept(f *testing.F) {
 			if _, s, ok := parseGreeting(out); !ok || s == proven {
 				t.Errorf("a greeting alone with status %d", s)
 			}
-		case len(out) != answerLen || len(says) < helloLen || !bytes.Equal(says[greetingLen:greetingLen+16], zero.job[:]):
+		case len(out) != answerLen || len(says) < challengeLen || !bytes.Equal(says[greetingLen:greetingLen+16], zero.job[:]):
 			t.Errorf("%x gets an answer of %d bytes", says, len(out))
 		}
 	})
@@ -269,7 +269,7 @@ func FuzzDial(f *testing.F) {
 	f.Fuzz(func(t *testing.T, says []byte) {
 		conn := &scripted{in: bytes.NewReader(says)}
 		proof, err := one.Dial(conn, 0)
-		if err == nil || proof != [ProofLen]byte{} || conn.out.Len() != helloLen {
+		if err == nil || proof != [ProofLen]byte{} || conn.out.Len() != challengeLen {
 			t.Fatalf("the dialing side takes %x, and has sent %d bytes", says, conn.out.Len())
 		}
 	})

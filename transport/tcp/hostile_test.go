@@ -104,7 +104,7 @@ func TestAConnectionThatIsDroppedInTheHandshakeIsMadeAnew(t *testing.T) {
 			}
 			conn.SetDeadline(time.Now().Add(proof.Timeout))
 			switch i {
-			case 1: // in the middle of its hello
+			case 1: // in the middle of its challenge
 				io.ReadFull(conn, make([]byte, 20))
 			case 2: // after the proofs of both
 				relay(t, prover, conn)

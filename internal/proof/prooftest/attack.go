@@ -75,7 +75,7 @@ func Attack(t testing.TB, addr string) {
 // guessed is the prover of a stranger who has guessed a wrong secret.
 var guessed = proof.NewProver(proof.Secret{1}, 1, 1<<20)
 
-// slow says a hello a byte at a time.
+// slow says a challenge a byte at a time.
 func slow(conn net.Conn) {
 	for i := 0; ; i++ {
 		if _, err := conn.Write([]byte{"chorale\n\x01\x00"[i%10]}); err != nil {
@@ -101,13 +101,13 @@ func browse(conn net.Conn) {
 	io.Copy(io.Discard, conn)
 }
 
-// reflect answers with what it hears, after a hello.
+// reflect answers with what it hears, after a challenge.
 func reflect(conn net.Conn) {
 	guessed.Dial(conn, 0)
 	io.Copy(conn, conn)
 }
 
-// hangUp closes in the middle of a hello.
+// hangUp closes in the middle of a challenge.
 func hangUp(conn net.Conn) {
 	io.WriteString(conn, "chorale\n\x01\x00\x00\x00\x00\x00\x00\x00and")
 }
