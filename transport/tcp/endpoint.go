@@ -161,6 +161,9 @@ func (e *Endpoint) Lost(rank int, reason string) {
 	}
 	e.engine.Lock()
 	defer e.engine.Unlock()
+	if e.engine.Closed() && e.links[rank] == nil {
+		return // Close looks at the links, and no more are made
+	}
 	l, err := e.link(rank), &transport.PeerError{Peer: rank, Err: transport.ErrLost, Reason: reason}
 	if l.err == transport.ErrClosed {
 		l.err = err // Close may wait for the rank's acknowledgment
