@@ -238,7 +238,7 @@ func (e *Endpoint) Close() error {
 		return nil
 	}
 	e.engine.Steps(func(o *progress.Op) {
-		if !e.lends(o) {
+		if !e.usedByPeer(o) {
 			o.Finish(transport.ErrClosed)
 		}
 	})
@@ -254,9 +254,9 @@ func (e *Endpoint) Close() error {
 	return errors.Join(err, e.seg.close())
 }
 
-// lends reports whether a peer may read a step's memory, or is in the middle of a message
+// usedByPeer reports whether a peer may read a step's memory, or is in the middle of a message
 // to it: then the step ends with this rank's part in the job, and not before.
-func (e *Endpoint) lends(o *progress.Op) bool {
+func (e *Endpoint) usedByPeer(o *progress.Op) bool {
 	if slices.ContainsFunc(e.out.rendezvous, func(r pendingRendezvous) bool { return r.op == o }) {
 		return true
 	}
