@@ -2,6 +2,7 @@ package draw_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/url"
@@ -26,22 +27,21 @@ const cutOff = `(() => {
 	}).map((text) => text.textContent).join("; ");
 })()`
 
-// wholeTexts fails if a text of the picture at an address is cut off.
-func (b *browser) wholeTexts(t *testing.T, name, address string) {
+// wholeTexts fails if a text of the picture at an address is cut off. The tab shows it.
+func wholeTexts(t *testing.T, tab context.Context, name, address string) {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
-	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	cut, err := chromedp.Run(ctx, chromedp.Evaluate[string](cutOff))
+	cut, err := chromedp.Run(tab, chromedp.Evaluate[string](cutOff))
 	if err != nil || cut != "" {
 		t.Errorf("%s: cut off: %s (%v)", name, cut, err)
 	}
 }
 
 func TestNoTextOfAFigureIsCutOff(t *testing.T) {
-	b := newBrowser(t)
+	tab, cancel := chromedp.NewContext(newBrowser(t).ctx)
+	defer cancel()
 	for _, pattern := range []string{"../docs/gallery/*.svg", "../docs/guide/*.svg", "testdata/*.svg"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -52,7 +52,7 @@ func TestNoTextOfAFigureIsCutOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.wholeTexts(t, file, "file://"+filepath.ToSlash(path))
+			wholeTexts(t, tab, file, "file://"+filepath.ToSlash(path))
 		}
 	}
 	long := []string{
@@ -77,7 +77,7 @@ func TestNoTextOfAFigureIsCutOff(t *testing.T) {
 			if err := draws(&picture, s); err != nil {
 				t.Fatal(err)
 			}
-			b.wholeTexts(t, fmt.Sprintf("%s with title %d", kind, i), "data:image/svg+xml,"+url.PathEscape(picture.String()))
+			wholeTexts(t, tab, fmt.Sprintf("%s with title %d", kind, i), "data:image/svg+xml,"+url.PathEscape(picture.String()))
 		}
 	}
 }

@@ -61,7 +61,10 @@ func startCluster(t testing.TB, n int, noCMA bool) *cluster.Cluster {
 
 func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }
 
-func TestAStoppedRankIsWaitedFor(t *testing.T) { cluster.RunStopped(t, processes) }
+func TestAStoppedRankIsWaitedFor(t *testing.T) {
+	t.Parallel() // it sleeps
+	cluster.RunStopped(t, processes)
+}
 
 // line has every rank write a word of its own line, and wait for all the others',
 // in the bare memory: what an exchange takes at least. Where ranks share cores,

@@ -168,6 +168,7 @@ func TestMoreContextsMayWaitThanAReceiverCanAdmit(t *testing.T) {
 // The first context is held all the time. Of another one, whose sender always sees that it
 // is admitted, more bytes pass the unexpected queue than a peer can ever have there.
 func TestAContextThatIsHeldForLongEndsNoOther(t *testing.T) {
+	t.Parallel() // it waits most of its time
 	const size = 60 << 10
 	const rounds = 5 * excessMax / 4 / size
 	ends := crew(t, 2, Config{NoCMA: true})

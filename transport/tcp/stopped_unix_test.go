@@ -8,4 +8,7 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
-func TestAStoppedRankIsWaitedFor(t *testing.T) { cluster.RunStopped(t, processes) }
+func TestAStoppedRankIsWaitedFor(t *testing.T) {
+	t.Parallel() // it sleeps
+	cluster.RunStopped(t, processes)
+}

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ type Faults struct {
 	// Seed seeds the random choices of Delay and Shuffle.
 	Seed uint64
 	// Delay is the longest delay of an operation. Each begins after a random part
-	// of it.
+	// of it, and lets other goroutines run until then.
 	Delay time.Duration
 	// Shuffle puts the sends and receives of a step into a random order that is
 	// equivalent to the order listed.
@@ -94,6 +95,23 @@ func (f *faulty) Probe(ctx context.Context, from int, m transport.Match, wait bo
 	return f.Endpoint.Probe(ctx, from, m, wait)
 }
 
+// shortest is the shortest delay for which timers are exact enough.
+const shortest = time.Millisecond
+
+// wait returns after a delay, or when ctx ends.
+func wait(ctx context.Context, delay time.Duration) {
+	if delay >= shortest {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+		return
+	}
+	for begin := time.Now(); time.Since(begin) < delay; {
+		runtime.Gosched()
+	}
+}
+
 // begin begins an operation: it delays it, and returns the error if it fails. Otherwise
 // the operation calls end when it is over.
 func (f *faulty) begin(ctx context.Context) (end func(), err error) {
@@ -105,12 +123,7 @@ func (f *faulty) begin(ctx context.Context) (end func(), err error) {
 	if failed != nil {
 		return nil, failed
 	}
-	if delay > 0 {
-		select {
-		case <-time.After(delay):
-		case <-ctx.Done():
-		}
-	}
+	wait(ctx, delay)
 	switch number {
 	case f.faults.FailAt:
 		return nil, f.fail(ctx)
