@@ -20,13 +20,16 @@ import (
 	"github.com/chorale-go/chorale/internal/testenv"
 )
 
-// Nodes are the names of the nodes, each with four processors.
-var Nodes = []string{"node1", "node2", "node3"}
+// Nodes are the names of the nodes, each with four processors. They are addresses of
+// the loopback interface, because a job without a key store dials the first of them.
+var Nodes = []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
 
 const (
 	startLimit = 60 * time.Second
 	stopLimit  = 10 * time.Second
 	poll       = 50 * time.Millisecond
+
+	maxLog = 2000 // bytes of a daemon's log that a test that fails shows
 )
 
 // Start runs a Slurm until the test ends, and returns the variables that srun, sbatch
@@ -164,7 +167,8 @@ func (s *cluster) startMunge() {
 	})
 }
 
-// start runs a daemon until the test ends. Its output is logged if the test fails.
+// start runs a daemon until the test ends. The end of its output is logged
+// if the test fails.
 func (s *cluster) start(name, program string, args ...string) {
 	s.t.Helper()
 	cmd := s.command(program, args...)
@@ -185,7 +189,7 @@ func (s *cluster) start(name, program string, args ...string) {
 			<-ended
 		}
 		if s.t.Failed() {
-			s.t.Logf("%s said:\n%s", name, &out)
+			s.t.Logf("%s said at the end:\n%s", name, out.Bytes()[max(0, out.Len()-maxLog):])
 		}
 	})
 }

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	goleak.VerifyTestMain(m)
 }
 

@@ -44,7 +44,7 @@ func pmix(env *environment) *Place {
 		Reason: env.reason("PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"),
 	}
 	if env.has("OMPI_COMM_WORLD_SIZE") {
-		rank, p.Size = env.rankAndSize("PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
+		_, p.Size = env.rankAndSize("PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
 	}
 	p.connect = func(ctx context.Context, p *Place) (store, error) {
 		conn, err := dial(ctx, addr)

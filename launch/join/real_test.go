@@ -183,7 +183,7 @@ func TestRanksUnderSlurmFindTheirPlaces(t *testing.T) {
 			r.expectStatus(t, 0)
 			r.expectShared(t, 1, launcher)
 			srun("--mpi="+mpi, "-N3", "-n5", "-K1").run(t, "killed", "3").expectStatus(t, 137, 143) // SIGKILL, or SIGTERM of the others
-			srun("--mpi="+mpi, "-N3", "-n5", "-K1").run(t, "status", "3").expectStatus(t, 7)
+			srun("--mpi="+mpi, "-N3", "-n5").run(t, "status", "3").expectStatus(t, 7)
 			srun("--mpi="+mpi, "-N3", "-n5").run(t, "abort", "1").expectStatus(t, test.aborted)
 		})
 	}
@@ -191,7 +191,7 @@ func TestRanksUnderSlurmFindTheirPlaces(t *testing.T) {
 		r := srun("--mpi=none", "-N3", "-n5").run(t)
 		r.expectStatus(t, 0)
 		for rank := range 5 {
-			want := fmt.Sprintf(`rank %d of 5: slurm: job "[0-9]+\.0", rendezvous &\{\[node1 node2 node3\] \[2[0-9]{4} 2.*\] 0s\}`, rank)
+			want := fmt.Sprintf(`rank %d of 5: slurm: job "[0-9]+\.0", rendezvous &\{\[%s\] \[2[0-9]{4} 2.*\] 0s\}`, rank, strings.Join(slurmtest.Nodes, " "))
 			if !regexp.MustCompile(want).MatchString(r.out) {
 				t.Errorf("no %q in\n%s%s", want, r.out, r.err)
 			}
