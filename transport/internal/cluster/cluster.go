@@ -24,6 +24,10 @@ type Setup struct {
 	// a word without spaces to all ranks and returns the words of all by rank.
 	Join     func(rank, size int, allgather func(word string) ([]string, error)) (transport.Endpoint, error)
 	Patterns map[string]Pattern
+
+	// Command returns the command that runs a rank as a process. If it is nil, that is
+	// this program.
+	Command func(rank int) *exec.Cmd
 }
 
 // Serve is for TestMain. In a process that Start has started it runs the rank and
@@ -92,7 +96,7 @@ func Start(t testing.TB, n int, s Setup, files []*os.File, env ...string) *Clust
 	c := &Cluster{Rank: Rank{patterns: s.Patterns}}
 	t.Cleanup(c.End)
 	for rank := 1; rank < n; rank++ {
-		p, err := start(rank, n, files, env)
+		p, err := start(s, rank, n, files, env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,8 +110,11 @@ func Start(t testing.TB, n int, s Setup, files []*os.File, env ...string) *Clust
 	return c
 }
 
-func start(rank, n int, files []*os.File, env []string) (*process, error) {
+func start(s Setup, rank, n int, files []*os.File, env []string) (*process, error) {
 	p := &process{Cmd: exec.Command(os.Args[0])}
+	if s.Command != nil {
+		p.Cmd = s.Command(rank)
+	}
 	p.Env = append(append(os.Environ(), fmt.Sprintf("%s=%d %d", rankVar, rank, n)), env...)
 	p.Stderr = os.Stderr
 	p.ExtraFiles = files
