@@ -9,7 +9,7 @@
 //	answer      greeting · nonce 32 · HMAC(k, "server" · challenge · nonce of the listener)
 //	proof       HMAC(k, "client" · challenge · nonce of the listener)
 //
-// A greeting has 16 bytes: "chorale\n" · version u16 · status u16 · zero u32. All
+// A greeting has 16 bytes: "chorale\n" · version u16 · status u16 · mode u8 · zero u24. All
 // lengths are fixed, so nothing that is allocated depends on the peer. The key k and
 // the job, which is no secret, are derived from the secret; numbers are little-endian;
 // HMAC is that of SHA-256.
@@ -20,5 +20,6 @@
 // than 0 ends after its greeting: it says why the listener is not the one wanted. It is
 // not proven, and serves the error message alone.
 //
-// The proof is about the beginning of a connection. It does not protect what follows.
+// The proof is about the beginning of a connection. It does not protect what follows,
+// unless [Prover.TLS] has TLS follow (tls.go).
 package proof

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -14,7 +15,7 @@ import (
 )
 
 const (
-	version = 1
+	version = 2
 	magic   = "chorale\n"
 
 	greetingLen  = len(magic) + 8
@@ -39,7 +40,18 @@ const (
 	otherJob                   // it belongs to another job
 	otherRank                  // it is another rank of the job
 	noPeer                     // the job has no such rank as the one that dials
+	otherMode                  // its connections go on in another way
 )
+
+// A mode says how a connection goes on behind the proof.
+type mode uint8
+
+const (
+	plain     mode = iota
+	encrypted      // by TLS
+)
+
+func (m mode) String() string { return [...]string{"without TLS", "with TLS"}[m] }
 
 // ErrDropped says that a connection ended before the handshake was complete. The listener
 // may have dropped it among others: another attempt may succeed.
@@ -47,54 +59,100 @@ var ErrDropped = errors.New("the connection ended during the handshake")
 
 // A Prover is one end of a job's connections. Its methods may be called concurrently.
 type Prover struct {
-	key  []byte
-	job  [16]byte
-	self uint32
-	size uint32
+	// TLS has connections go on as TLS 1.3 behind the proof. It is the same at both ends,
+	// or they refuse each other. It is set before the first connection.
+	TLS bool
+
+	key    []byte
+	tlsKey []byte
+	job    [16]byte
+	self   uint32
+	size   uint32
 }
 
 // NewProver returns the prover of a rank, or of the Launcher, in a job of size ranks.
 func NewProver(s Secret, self uint32, size int) *Prover {
-	return &Prover{s.derive("chorale proof 1", macLen), s.Job(), self, uint32(size)}
+	return &Prover{
+		key: s.derive("chorale proof 1", macLen), tlsKey: s.derive("chorale tls 1", macLen),
+		job: s.Job(), self: self, size: uint32(size),
+	}
 }
 
-// Dial asks the listener at the other end of a connection for its proof that it is the
-// rank to, or the Launcher, and checks it. It returns this side's proof, which the
-// caller sends in front of its first message. A deadline of the connection bounds it.
+func (p *Prover) mode() mode {
+	if p.TLS {
+		return encrypted
+	}
+	return plain
+}
+
+// Connect asks the listener at the other end of a connection for its proof that it is the
+// rank to, or the Launcher, checks it, and sends this side's proof. It returns the
+// connection to go on with, which is another one with TLS. A deadline of the connection
+// bounds it, and so does ctx while TLS begins.
 //
 // The error is [ErrDropped] if the connection ends, and otherwise says what the
 // listener is.
+func (p *Prover) Connect(ctx context.Context, conn net.Conn, to uint32) (net.Conn, error) {
+	mine, nonces, err := p.dial(conn, to)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(mine[:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	if !p.TLS {
+		return conn, nil
+	}
+	return p.startTLS(ctx, conn, nonces)
+}
+
+// Dial is the part of [Prover.Connect] up to the proof of the listener, for a prover
+// without TLS. It returns this side's proof, which the caller sends in front of its first
+// message.
 func (p *Prover) Dial(conn net.Conn, to uint32) (proof [ProofLen]byte, err error) {
+	proof, _, err = p.dial(conn, to)
+	return proof, err
+}
+
+func (p *Prover) dial(conn net.Conn, to uint32) (proof [ProofLen]byte, n nonces, err error) {
 	challenge := p.challenge(to)
 	if _, err := conn.Write(challenge); err != nil {
-		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+		return proof, n, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	var answer [answerLen]byte
 	if _, err := io.ReadFull(conn, answer[:greetingLen]); err != nil {
-		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+		return proof, n, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	if err := p.checkGreeting(answer[:greetingLen], to); err != nil {
-		return proof, fmt.Errorf("what listens at %s %w", conn.RemoteAddr(), err)
+		return proof, n, fmt.Errorf("what listens at %s %w", conn.RemoteAddr(), err)
 	}
 	if _, err := io.ReadFull(conn, answer[greetingLen:]); err != nil {
-		return proof, fmt.Errorf("%w: %w", ErrDropped, err)
+		return proof, n, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
-	nonce, theirs := answer[greetingLen:greetingLen+nonceLen], answer[greetingLen+nonceLen:]
-	if want := p.mac("server", challenge, nonce); !hmac.Equal(theirs, want[:]) {
-		return proof, fmt.Errorf("what listens at %s does not know the secret of this job", conn.RemoteAddr())
+	n = nonces{challenge, answer[greetingLen : greetingLen+nonceLen]}
+	if want := p.mac("server", n); !hmac.Equal(answer[greetingLen+nonceLen:], want[:]) {
+		return proof, n, fmt.Errorf("what listens at %s does not know the secret of this job", conn.RemoteAddr())
 	}
-	return p.mac("client", challenge, nonce), nil
+	return p.mac("client", n), n, nil
+}
+
+// nonces are what the proofs of a connection are about.
+type nonces struct {
+	challenge []byte // with the nonce of the side that dials, and the ranks of both
+	listener  []byte // the nonce of the listener
 }
 
 // checkGreeting checks the first bytes of an answer, and says what is wrong with the
 // listener.
 func (p *Prover) checkGreeting(b []byte, to uint32) error {
-	v, s, ok := parseGreeting(b)
+	v, s, m, ok := parseGreeting(b)
 	switch {
 	case !ok:
 		return errors.New("is no rank and no launcher of chorale")
 	case v != version:
 		return fmt.Errorf("speaks version %d of the handshake, this process version %d", v, version)
+	case m != p.mode():
+		return fmt.Errorf("expects connections %s, and this process makes them %s", m, p.mode())
 	case s == otherJob:
 		return errors.New("belongs to another job")
 	case s == otherRank:
@@ -116,41 +174,43 @@ func name(n uint32) string {
 
 // accept is the listener's side: it proves the secret to the peer, checks the peer's
 // proof, and returns the peer's rank. A deadline of the connection bounds it.
-func (p *Prover) accept(conn net.Conn) (from int, err error) {
+func (p *Prover) accept(conn net.Conn) (from int, n nonces, err error) {
 	var challenge [challengeLen]byte
 	if _, err := io.ReadFull(conn, challenge[:greetingLen]); err != nil {
-		return 0, err
+		return 0, n, err
 	}
-	v, _, ok := parseGreeting(challenge[:greetingLen])
+	v, _, m, ok := parseGreeting(challenge[:greetingLen])
 	switch {
 	case !ok:
-		return 0, errors.New("the peer is no rank of chorale")
+		return 0, n, errors.New("the peer is no rank of chorale")
 	case v != version:
-		return 0, refuse(conn, otherVersion)
+		return 0, n, p.refuse(conn, otherVersion)
+	case m != p.mode():
+		return 0, n, p.refuse(conn, otherMode)
 	}
 	if _, err := io.ReadFull(conn, challenge[greetingLen:]); err != nil {
-		return 0, err
+		return 0, n, err
 	}
 	peer, s := p.check(challenge[greetingLen:])
 	if s != proven {
-		return 0, refuse(conn, s)
+		return 0, n, p.refuse(conn, s)
 	}
-	answer := appendGreeting(make([]byte, 0, answerLen), proven)
+	answer := p.appendGreeting(make([]byte, 0, answerLen), proven)
 	answer = answer[:greetingLen+nonceLen]
-	nonce := answer[greetingLen:]
-	rand.Read(nonce) // never fails
-	mac := p.mac("server", challenge[:], nonce)
+	n = nonces{challenge[:], answer[greetingLen:]}
+	rand.Read(n.listener) // never fails
+	mac := p.mac("server", n)
 	if _, err := conn.Write(append(answer, mac[:]...)); err != nil {
-		return 0, err
+		return 0, n, err
 	}
 	var theirs [macLen]byte
 	if _, err := io.ReadFull(conn, theirs[:]); err != nil {
-		return 0, err
+		return 0, n, err
 	}
-	if want := p.mac("client", challenge[:], nonce); !hmac.Equal(theirs[:], want[:]) {
-		return 0, errors.New("the peer does not know the secret of this job")
+	if want := p.mac("client", n); !hmac.Equal(theirs[:], want[:]) {
+		return 0, n, errors.New("the peer does not know the secret of this job")
 	}
-	return int(peer), nil
+	return int(peer), n, nil
 }
 
 // refuseTimeout bounds how long a peer may take to read why it is refused.
@@ -158,9 +218,9 @@ const refuseTimeout = time.Second
 
 // refuse tells a peer why it gets no proof. What the peer has sent is read, since
 // closing over unread bytes could overtake the answer.
-func refuse(conn net.Conn, s status) error {
+func (p *Prover) refuse(conn net.Conn, s status) error {
 	conn.SetDeadline(time.Now().Add(refuseTimeout))
-	conn.Write(appendGreeting(nil, s))
+	conn.Write(p.appendGreeting(nil, s))
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 		io.CopyN(io.Discard, conn, int64(4*challengeLen))
@@ -170,7 +230,7 @@ func refuse(conn net.Conn, s status) error {
 
 // challenge returns the first message to a peer, with a new nonce.
 func (p *Prover) challenge(to uint32) []byte {
-	b := appendGreeting(make([]byte, 0, challengeLen), proven)
+	b := p.appendGreeting(make([]byte, 0, challengeLen), proven)
 	b = append(b, p.job[:]...)
 	b = binary.LittleEndian.AppendUint32(b, p.self)
 	b = binary.LittleEndian.AppendUint32(b, to)
@@ -194,24 +254,28 @@ func (p *Prover) check(challenge []byte) (from uint32, s status) {
 	return from, proven
 }
 
-func (p *Prover) mac(role string, challenge, nonce []byte) (mac [macLen]byte) {
-	h := hmac.New(sha256.New, p.key)
+func (p *Prover) mac(role string, n nonces) [macLen]byte { return sum(p.key, role, n) }
+
+func sum(key []byte, role string, n nonces) (mac [macLen]byte) {
+	h := hmac.New(sha256.New, key)
 	io.WriteString(h, role)
-	h.Write(challenge)
-	h.Write(nonce)
+	h.Write(n.challenge)
+	h.Write(n.listener)
 	h.Sum(mac[:0])
 	return mac
 }
 
-func appendGreeting(b []byte, s status) []byte {
+func (p *Prover) appendGreeting(b []byte, s status) []byte {
 	b = append(b, magic...)
 	b = binary.LittleEndian.AppendUint16(b, version)
 	b = binary.LittleEndian.AppendUint16(b, uint16(s))
-	return append(b, 0, 0, 0, 0)
+	return append(b, byte(p.mode()), 0, 0, 0)
 }
 
-func parseGreeting(b []byte) (v int, s status, ok bool) {
+// parseGreeting parses a greeting. A mode that there is none of is no greeting in this
+// version.
+func parseGreeting(b []byte) (v int, s status, m mode, ok bool) {
 	rest := b[len(magic):]
-	v, s = int(binary.LittleEndian.Uint16(rest)), status(binary.LittleEndian.Uint16(rest[2:]))
-	return v, s, string(b[:len(magic)]) == magic
+	v, s, m = int(binary.LittleEndian.Uint16(rest)), status(binary.LittleEndian.Uint16(rest[2:])), mode(rest[4])
+	return v, s, m, string(b[:len(magic)]) == magic && (v != version || m <= encrypted)
 }

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -45,25 +46,34 @@ func prove(t testing.TB, dialing, accepting *Prover, to uint32) (from int, diale
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		from, accepted = accepting.accept(b)
+		var n nonces
+		if from, n, accepted = accepting.accept(b); accepted == nil && accepting.TLS {
+			accepted = tls.Server(b, accepting.config(n)).Handshake()
+		}
 		b.Close()
 	}()
-	proof, dialed := dialing.Dial(a, to)
-	if dialed == nil {
-		a.Write(proof[:])
-	} else {
+	if _, dialed = dialing.Connect(t.Context(), a, to); dialed != nil {
 		a.Close()
 	}
 	<-done
 	return from, dialed, accepted
 }
 
+// withTLS returns the prover of a rank of 4 whose connections go on as TLS.
+func withTLS(s Secret, rank uint32) *Prover {
+	p := NewProver(s, rank, 4)
+	p.TLS = true
+	return p
+}
+
 func TestTwoProcessesThatKnowTheSecretProveItToEachOther(t *testing.T) {
 	for _, to := range []struct {
 		prover *Prover
 		number uint32
-	}{{zero, 0}, {NewProver(testSecret, Launcher, 4), Launcher}} {
-		if from, dialed, accepted := prove(t, one, to.prover, to.number); from != 1 || dialed != nil || accepted != nil {
+	}{{zero, 0}, {NewProver(testSecret, Launcher, 4), Launcher}, {withTLS(testSecret, 0), 0}, {withTLS(testSecret, Launcher), Launcher}} {
+		dialing := *one
+		dialing.TLS = to.prover.TLS
+		if from, dialed, accepted := prove(t, &dialing, to.prover, to.number); from != 1 || dialed != nil || accepted != nil {
 			t.Errorf("rank %d, %v, %v; want rank 1", from, dialed, accepted)
 		}
 	}
@@ -85,6 +95,8 @@ func TestTheDialingSideLearnsWhatItHasReached(t *testing.T) {
 		{"a smaller job", NewProver(testSecret, 0, 3), NewProver(testSecret, 3, 4), "knows no rank 3 in this job"},
 		{"itself", zero, zero, "knows no rank 0 in this job"},
 		{"an impostor", &impostor, one, "does not know the secret of this job"},
+		{"one with TLS", withTLS(testSecret, 0), one, "expects connections with TLS, and this process makes them without TLS"},
+		{"one without TLS", zero, withTLS(testSecret, 1), "expects connections without TLS, and this process makes them with TLS"},
 	} {
 		_, dialed, accepted := prove(t, test.dialing, test.accepting, 0)
 		if dialed == nil || !strings.Contains(dialed.Error(), test.want) || errors.Is(dialed, ErrDropped) {
@@ -97,7 +109,7 @@ func TestTheDialingSideLearnsWhatItHasReached(t *testing.T) {
 }
 
 func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
-	answer := appendGreeting(nil, proven)
+	answer := one.appendGreeting(nil, proven)
 	newer := bytes.Clone(answer)
 	newer[len(magic)] = version + 1
 	for _, test := range []struct {
@@ -107,8 +119,9 @@ func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
 		dropped bool
 	}{
 		{"mail", []byte("220 mail.example.org ESMTP\r\n"), "is no rank and no launcher", false},
-		{"another version", newer, "speaks version 2 of the handshake, this process version 1", false},
-		{"a status of none", appendGreeting(nil, 99), "answers with status 99", false},
+		{"another version", newer, "speaks version 3 of the handshake, this process version 2", false},
+		{"a mode of none", append(bytes.Clone(answer[:greetingLen-4]), 2, 0, 0, 0), "is no rank and no launcher", false},
+		{"a status of none", one.appendGreeting(nil, 99), "answers with status 99", false},
 		{"nothing", nil, "ended during", true},
 		{"half a greeting", answer[:9], "ended during", true},
 		{"half an answer", append(answer, 1, 2, 3), "ended during", true},
@@ -125,7 +138,7 @@ func TestAnAnswerOfNoProverIsAnError(t *testing.T) {
 			b.(*net.TCPConn).CloseWrite()
 			io.Copy(io.Discard, b)
 		}()
-		_, err := one.Dial(a, 0)
+		_, err := one.Connect(t.Context(), a, 0)
 		a.Close()
 		if err == nil || !strings.Contains(err.Error(), test.want) || errors.Is(err, ErrDropped) != test.dropped {
 			t.Errorf("%s: %v, want %q, dropped: %v", test.name, err, test.want, test.dropped)
@@ -148,19 +161,17 @@ func TestARecordedProofIsOfNoUse(t *testing.T) {
 	a, b := pair(t)
 	first := &recording{Conn: a}
 	accepted := make(chan error)
-	go func() { _, err := zero.accept(b); accepted <- err }()
-	proof, err := one.Dial(first, 0)
-	if err != nil {
+	go func() { _, _, err := zero.accept(b); accepted <- err }()
+	if _, err := one.Connect(t.Context(), first, 0); err != nil {
 		t.Fatal(err)
 	}
-	first.Write(proof[:])
 	if err := <-accepted; err != nil {
 		t.Fatal(err)
 	}
 
 	a, b = pair(t)
 	go a.Write(first.written.Bytes())
-	if from, err := zero.accept(b); err == nil {
+	if from, _, err := zero.accept(b); err == nil {
 		t.Errorf("the listener takes a recorded proof for that of rank %d", from)
 	}
 }
@@ -174,7 +185,7 @@ func TestAReflectedProofIsOfNoUse(t *testing.T) {
 		io.ReadFull(a, answer[:])
 		a.Write(answer[answerLen-macLen:])
 	}()
-	if from, err := zero.accept(b); err == nil {
+	if from, _, err := zero.accept(b); err == nil {
 		t.Errorf("the listener takes its own proof for that of rank %d", from)
 	}
 }
@@ -191,11 +202,11 @@ func TestAProofForOneRankIsOfNoUseAtAnother(t *testing.T) {
 			a.Write(changed)
 			var answer [answerLen]byte
 			io.ReadFull(a, answer[:])
-			proof := one.mac("client", challenge, answer[greetingLen:greetingLen+nonceLen])
+			proof := one.mac("client", nonces{challenge, answer[greetingLen : greetingLen+nonceLen]})
 			a.Write(proof[:])
 			a.Close()
 		}()
-		if from, err := zero.accept(b); err == nil {
+		if from, _, err := zero.accept(b); err == nil {
 			t.Errorf("byte %d changed: the listener takes the proof for that of rank %d", i, from)
 		}
 		b.Close()
@@ -238,9 +249,10 @@ func FuzzAccept(f *testing.F) {
 	other := bytes.Clone(challenge)
 	other[len(magic)]++
 	f.Add(other)
+	f.Add(withTLS(testSecret, 1).challenge(0))
 	f.Fuzz(func(t *testing.T, says []byte) {
 		conn := &scripted{in: bytes.NewReader(says)}
-		from, err := zero.accept(conn)
+		from, _, err := zero.accept(conn)
 		if err == nil {
 			t.Fatalf("the listener takes %x for rank %d", says, from)
 		}
@@ -250,7 +262,7 @@ func FuzzAccept(f *testing.F) {
 		case len(says) < greetingLen || string(says[:len(magic)]) != magic:
 			t.Errorf("%q gets an answer", says)
 		case len(out) == greetingLen:
-			if _, s, ok := parseGreeting(out); !ok || s == proven {
+			if _, s, _, ok := parseGreeting(out); !ok || s == proven {
 				t.Errorf("a greeting alone with status %d", s)
 			}
 		case len(out) != answerLen || len(says) < challengeLen || !bytes.Equal(says[greetingLen:greetingLen+16], zero.job[:]):
@@ -261,15 +273,15 @@ func FuzzAccept(f *testing.F) {
 
 // FuzzDial plays a listener that knows no secret.
 func FuzzDial(f *testing.F) {
-	f.Add(append(appendGreeting(nil, proven), make([]byte, nonceLen+macLen)...))
-	for s := otherVersion; s <= noPeer+1; s++ {
-		f.Add(appendGreeting(nil, s))
+	f.Add(append(one.appendGreeting(nil, proven), make([]byte, nonceLen+macLen)...))
+	for s := otherVersion; s <= otherMode+1; s++ {
+		f.Add(one.appendGreeting(nil, s))
 	}
+	f.Add(withTLS(testSecret, 0).appendGreeting(nil, proven))
 	f.Add([]byte("220 mail.example.org ESMTP\r\n"))
 	f.Fuzz(func(t *testing.T, says []byte) {
 		conn := &scripted{in: bytes.NewReader(says)}
-		proof, err := one.Dial(conn, 0)
-		if err == nil || proof != [ProofLen]byte{} || conn.out.Len() != challengeLen {
+		if _, err := one.Connect(t.Context(), conn, 0); err == nil || conn.out.Len() != challengeLen {
 			t.Fatalf("the dialing side takes %x, and has sent %d bytes", says, conn.out.Len())
 		}
 	})
@@ -288,9 +300,13 @@ func (s *scripted) SetDeadline(time.Time) error { return nil }
 func (s *scripted) RemoteAddr() net.Addr        { return &net.TCPAddr{} }
 
 func BenchmarkProof(b *testing.B) {
-	for b.Loop() {
-		if _, dialed, accepted := prove(b, one, zero, 0); dialed != nil || accepted != nil {
-			b.Fatal(dialed, accepted)
-		}
+	for name, ends := range map[string][2]*Prover{"plain": {one, zero}, "TLS": {withTLS(testSecret, 1), withTLS(testSecret, 0)}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, dialed, accepted := prove(b, ends[0], ends[1], 0); dialed != nil || accepted != nil {
+					b.Fatal(dialed, accepted)
+				}
+			}
+		})
 	}
 }

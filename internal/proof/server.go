@@ -3,6 +3,7 @@ package proof
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -31,8 +32,9 @@ type Server struct {
 	Prover   *Prover
 	Listener net.Listener
 
-	// Handle takes a connection that a rank has opened, in a goroutine of its own. It
-	// has to close the connection. The deadline of the proof is still set.
+	// Handle takes a connection that a rank has opened, in a goroutine of its own: a
+	// [tls.Conn] if the Prover has TLS. It has to close the connection. The deadline of
+	// the proof is still set.
 	Handle func(from int, conn net.Conn)
 
 	// Failed is called if no connection could be accepted for acceptTimeout, and
@@ -63,7 +65,7 @@ func (s *Server) Serve(ctx context.Context) {
 		case err == nil:
 			failing = time.Time{}
 			if s.unproven.add(conn) {
-				serving.Go(func() { s.prove(conn) })
+				serving.Go(func() { s.prove(ctx, conn) })
 			}
 			continue
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
@@ -86,12 +88,20 @@ func (s *Server) Serve(ctx context.Context) {
 }
 
 // prove has the peer of a connection prove the secret.
-func (s *Server) prove(conn net.Conn) {
+func (s *Server) prove(ctx context.Context, conn net.Conn) {
 	conn.SetDeadline(time.Now().Add(Timeout))
-	from, err := s.Prover.accept(conn)
+	from, nonces, err := s.Prover.accept(conn)
 	if kept := s.unproven.remove(conn); err != nil || !kept {
 		conn.Close()
 		return
+	}
+	if s.Prover.TLS {
+		c := tls.Server(conn, s.Prover.config(nonces))
+		if c.HandshakeContext(ctx) != nil {
+			conn.Close()
+			return
+		}
+		conn = c
 	}
 	s.Handle(from, conn)
 }

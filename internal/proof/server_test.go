@@ -44,13 +44,10 @@ func connect(t *testing.T, p *Prover, addr string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof, err := p.Dial(conn, 0)
+		c, err := p.Connect(t.Context(), conn, 0)
 		if err == nil {
 			// The server may still drop the connection before it reads the proof.
-			if _, err = conn.Write(proof[:]); err == nil {
-				_, err = conn.Read(proof[:1])
-			}
-			if err != nil {
+			if _, err = c.Read(make([]byte, 1)); err != nil {
 				err = ErrDropped
 			}
 		}

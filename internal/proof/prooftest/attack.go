@@ -3,6 +3,7 @@
 package prooftest
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -78,7 +79,7 @@ var guessed = proof.NewProver(proof.Secret{1}, 1, 1<<20)
 // slow says a challenge a byte at a time.
 func slow(conn net.Conn) {
 	for i := 0; ; i++ {
-		if _, err := conn.Write([]byte{"chorale\n\x01\x00"[i%10]}); err != nil {
+		if _, err := conn.Write([]byte{"chorale\n\x02\x00"[i%10]}); err != nil {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -103,17 +104,17 @@ func browse(conn net.Conn) {
 
 // reflect answers with what it hears, after a challenge.
 func reflect(conn net.Conn) {
-	guessed.Dial(conn, 0)
+	guessed.Connect(context.Background(), conn, 0)
 	io.Copy(conn, conn)
 }
 
 // hangUp closes in the middle of a challenge.
 func hangUp(conn net.Conn) {
-	io.WriteString(conn, "chorale\n\x01\x00\x00\x00\x00\x00\x00\x00and")
+	io.WriteString(conn, "chorale\n\x02\x00\x00\x00\x00\x00\x00\x00and")
 }
 
-// guess tries a wrong secret, and does not read the answer.
+// guess tries a wrong secret, and does not care for the answer.
 func guess(conn net.Conn) {
-	mine, _ := guessed.Dial(conn, 0)
-	conn.Write(mine[:])
+	guessed.Connect(context.Background(), conn, 0)
+	conn.Write(make([]byte, proof.ProofLen))
 }

@@ -1,0 +1,162 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A relay is a stranger between two ranks who sees and changes what they say.
+func TestAStrangerWhoRelaysAProofHasNoPartInTheChannel(t *testing.T) {
+	dialing, toRank := pair(t)
+	toListener, accepting := pair(t)
+	var relaying sync.WaitGroup
+	defer relaying.Wait()
+	relaying.Go(func() {
+		io.CopyN(toListener, toRank, int64(challengeLen))
+		io.CopyN(toRank, toListener, int64(answerLen))
+		io.CopyN(toListener, toRank, macLen)
+		// From here on the stranger speaks for himself, with a key of another connection.
+		other := withTLS(testSecret, 0).config(nonces{[]byte("another"), []byte("connection")})
+		other.VerifyConnection = nil
+		tls.Server(toRank, other).Handshake()
+		toRank.Close()
+		tls.Client(toListener, other).Handshake()
+		toListener.Close()
+	})
+	accepted := make(chan error, 1)
+	go func() {
+		p := withTLS(testSecret, 0)
+		_, n, err := p.accept(accepting)
+		if err == nil {
+			err = tls.Server(accepting, p.config(n)).Handshake()
+		}
+		accepting.Close()
+		accepted <- err
+	}()
+	if _, err := withTLS(testSecret, 1).Connect(t.Context(), dialing, 0); !errors.Is(err, errOtherKey) || errors.Is(err, ErrDropped) {
+		t.Errorf("the dialing side: %v, want %v", err, errOtherKey)
+	}
+	dialing.Close()
+	if err := <-accepted; !errors.Is(err, errOtherKey) {
+		t.Errorf("the listener: %v, want %v", err, errOtherKey)
+	}
+}
+
+func TestTheKeyOfAChannelIsThatOfOneConnectionOfOneJob(t *testing.T) {
+	key := func(p *Prover, challenge, nonce string) string {
+		return string(p.config(nonces{[]byte(challenge), []byte(nonce)}).Certificates[0].Certificate[0])
+	}
+	p := withTLS(testSecret, 0)
+	mine := key(p, "challenge", "nonce")
+	if mine != key(withTLS(testSecret, 1), "challenge", "nonce") {
+		t.Error("both ends of a connection have not the same key")
+	}
+	for what, other := range map[string]string{
+		"another job":            key(withTLS(Secret{9}, 0), "challenge", "nonce"),
+		"another dialing side":   key(p, "Challenge", "nonce"),
+		"another listening side": key(p, "challenge", "Nonce"),
+	} {
+		if mine == other {
+			t.Errorf("%s has the same key", what)
+		}
+	}
+}
+
+// What a stranger reads on the wire has neither the secret nor what the ranks say.
+func TestAChannelIsTLS13AndHidesWhatIsSaid(t *testing.T) {
+	a, b := pair(t)
+	wire := &recording{Conn: a}
+	const said = "what the ranks say to each other"
+	accepted := make(chan error, 1)
+	go func() {
+		p := withTLS(testSecret, 0)
+		_, n, err := p.accept(b)
+		heard := make([]byte, len(said))
+		if err == nil {
+			_, err = io.ReadFull(tls.Server(b, p.config(n)), heard)
+		}
+		if err == nil && string(heard) != said {
+			err = errors.New("the listener hears " + string(heard))
+		}
+		accepted <- err
+	}()
+	c, err := withTLS(testSecret, 1).Connect(t.Context(), wire, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := c.(*tls.Conn).ConnectionState(); s.Version != tls.VersionTLS13 || s.DidResume {
+		t.Errorf("the connection has version %x, resumed: %v", s.Version, s.DidResume)
+	}
+	if _, err := io.WriteString(c, said); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Fatal(err)
+	}
+	for what, text := range map[string][]byte{"what is said": []byte(said), "the secret": testSecret[:], "the key of the proof": one.key, "the key of TLS": one.tlsKey} {
+		if bytes.Contains(wire.written.Bytes(), text) {
+			t.Errorf("the wire shows %s", what)
+		}
+	}
+}
+
+// A rank that stops in the middle of the TLS handshake holds nobody up, and a server that
+// ends does not wait for it.
+func TestAServerThatEndsDoesNotWaitForTheBeginningOfTLS(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Prover: withTLS(testSecret, 0), Listener: l, Handle: func(from int, conn net.Conn) {
+		conn.Close()
+		t.Errorf("rank %d is handed on before TLS", from)
+	}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	serving.Go(func() { s.Serve(ctx) })
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	mine, _, err := withTLS(testSecret, 1).dial(conn, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Write(mine[:])
+	for s.unproven.len() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	begin := time.Now()
+	l.Close()
+	cancel()
+	serving.Wait()
+	if took := time.Since(begin); took > Timeout/2 {
+		t.Errorf("the server ends after %v", took)
+	}
+}
+
+// FuzzTLS plays a rank that knows the secret and says anything where TLS begins.
+func FuzzTLS(f *testing.F) {
+	hello := &scripted{in: bytes.NewReader(nil)}
+	tls.Client(hello, withTLS(testSecret, 1).config(nonces{})).Handshake()
+	f.Add(hello.out.Bytes())
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add([]byte{0x16, 3, 1, 0xff, 0xff, 1, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, says []byte) {
+		p := withTLS(testSecret, 0)
+		if tls.Server(&scripted{in: bytes.NewReader(says)}, p.config(nonces{})).Handshake() == nil {
+			t.Errorf("a listener takes %x for TLS of this connection", says)
+		}
+		if tls.Client(&scripted{in: bytes.NewReader(says)}, p.config(nonces{})).Handshake() == nil {
+			t.Errorf("the dialing side takes %x for TLS of this connection", says)
+		}
+	})
+}
