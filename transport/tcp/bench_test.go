@@ -40,6 +40,14 @@ func BenchmarkThroughput(b *testing.B) {
 				b.ResetTimer()
 				job.RunAll(b, what, bytes, b.N)
 			})
+			b.Run(name+"encrypted", func(b *testing.B) {
+				b.Setenv(encryptVar, "1")
+				b.SetBytes(int64(bytes))
+				job := processes(b, 2)
+				job.RunAll(b, what, bytes, 2)
+				b.ResetTimer()
+				job.RunAll(b, what, bytes, b.N)
+			})
 			b.Run(name+"goroutines", func(b *testing.B) {
 				b.SetBytes(int64(bytes))
 				inOneProcess(b, what, bytes)

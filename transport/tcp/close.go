@@ -203,7 +203,7 @@ func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) erro
 		for pause := time.Duration(0); !e.abandons(l); pause = nextPause(pause) {
 			n, now := l.stream.unacknowledged(), time.Now()
 			data := n - l.notice.size - 1
-			if n == 0 || data <= 0 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
+			if n == 0 || l.remote && l.stream.silent() || data <= 0 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
 				break
 			}
 			if now.After(deadline) {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
@@ -17,7 +19,6 @@ import (
 const (
 	version = 2
 
-	dialTimeout  = 10 * time.Second // for the connection itself, which the peer's system makes
 	lookAgain    = 2 * time.Second  // between two looks whether a peer that does not answer is still there
 	crossTimeout = 10 * time.Second // for the connection of a peer whose own request wins
 )
@@ -115,24 +116,19 @@ var (
 // connect connects to the peer of a link once, and does what the peer replies. It
 // returns nil if nothing is left to do.
 func (e *Endpoint) connect(l *link) error {
-	ctx := e.connecting.ctx
-	addr, gone := e.cfg.Lookup(ctx, l.peer) // by now it may be known what has become of the rank
+	addr, gone := e.cfg.Lookup(e.connecting.ctx, l.peer) // by now it may be known what has become of the rank
 	if gone != nil && (addr == "" || !errors.Is(gone, transport.ErrLeft)) {
 		return gone
 	}
-	d := net.Dialer{Timeout: dialTimeout}
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	ctx, there := e.watchWhetherThere(l.peer)
+	conn, err := e.reach(ctx, l.peer, addr)
 	if err != nil {
-		if _, known := e.cfg.Lookup(ctx, l.peer); known != nil {
-			return known
-		}
-		return err
+		return e.whyNotReached(l.peer, there(), gone, err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	there := e.watchWhetherThere(l.peer, conn)
 	r, text, err := e.request(l, conn)
-	left := there()
-	if stop() && left == nil && err == nil && r == accepted {
+	whole, left := stop(), there()
+	if whole && left == nil && err == nil && r == accepted {
 		e.bringUp(l, conn)
 		return nil
 	}
@@ -140,12 +136,10 @@ func (e *Endpoint) connect(l *link) error {
 	switch {
 	case left != nil:
 		return left
-	case err == errFaster || ctx.Err() != nil:
+	case err == errFaster || e.connecting.ctx.Err() != nil:
 		return nil
-	case gone != nil && err != nil && !errors.Is(err, proof.ErrDropped):
-		return gone // and its address is another's now
 	case err != nil:
-		return fmt.Errorf("%s: %w", addr, err)
+		return fmt.Errorf("%s: %w", conn.RemoteAddr(), err)
 	case r == refused:
 		return errors.New(text)
 	case r == crossed:
@@ -155,43 +149,72 @@ func (e *Endpoint) connect(l *link) error {
 	return n.PeerError(e.cfg.Rank, l.peer)
 }
 
-// watchWhetherThere closes a connection when its peer is at no address any longer: what
-// listens there now may be a stranger that says nothing. It returns a function that ends
-// that, and returns what has become of the peer.
-func (e *Endpoint) watchWhetherThere(peer int, conn net.Conn) (end func() error) {
-	ctx, cancel := context.WithCancel(e.connecting.ctx)
-	result := make(chan error, 1)
-	go func() {
+// reach connects to a rank at one of the addresses where it may be, and has both prove
+// the secret.
+func (e *Endpoint) reach(ctx context.Context, peer int, text string) (net.Conn, error) {
+	addresses, err := network.Split(text)
+	if err != nil {
+		return nil, err
+	}
+	return network.Dial(ctx, addresses, func(ctx context.Context, conn net.Conn) (net.Conn, error) {
+		return e.connecting.prover.Connect(ctx, conn, uint32(peer))
+	})
+}
+
+// whyNotReached returns why a peer was not reached. Left is what has become of it
+// meanwhile, gone what was known before.
+func (e *Endpoint) whyNotReached(peer int, left, gone, err error) error {
+	switch {
+	case left != nil:
+		return left
+	case e.connecting.ctx.Err() != nil:
+		return nil
+	case errors.Is(err, proof.ErrDropped):
+		return err
+	case gone != nil:
+		return gone // and its address is another's now
+	}
+	if _, known := e.cfg.Lookup(e.connecting.ctx, peer); known != nil {
+		return known
+	}
+	return err
+}
+
+// watchWhetherThere returns a context that ends when a peer is at no address any longer:
+// what listens there now may be a stranger that says nothing. The function ends it, too,
+// and returns what has become of the peer.
+func (e *Endpoint) watchWhetherThere(peer int) (ctx context.Context, end func() error) {
+	ctx, cancel := context.WithCancelCause(e.connecting.ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
-				result <- nil
 				return
 			case <-time.After(lookAgain):
 			}
 			if addr, gone := e.cfg.Lookup(ctx, peer); gone != nil && addr == "" && ctx.Err() == nil {
-				conn.Close()
-				result <- gone
+				cancel(gone)
 				return
 			}
 		}
-	}()
-	return func() error {
-		cancel()
-		return <-result
+	})
+	return ctx, func() error {
+		cancel(nil)
+		looking.Wait()
+		if gone := context.Cause(ctx); gone != context.Canceled {
+			return gone
+		}
+		return nil
 	}
 }
 
 // request sends a request to a peer that has proven the secret, and returns its reply.
 func (e *Endpoint) request(l *link, conn net.Conn) (reply, string, error) {
-	mine, err := e.connecting.prover.Dial(conn, uint32(l.peer))
-	if err != nil {
-		return 0, "", err
-	}
 	if !e.enter(l, dialing, requesting) {
 		return 0, "", errFaster
 	}
-	if _, err := conn.Write(appendRequest(mine[:], e.cfg.Size)); err != nil {
+	if _, err := conn.Write(appendRequest(nil, e.cfg.Size)); err != nil {
 		return 0, "", fmt.Errorf("%w: %w", proof.ErrDropped, err)
 	}
 	return readReply(conn)
@@ -254,12 +277,19 @@ func (e *Endpoint) bringUp(l *link, conn net.Conn) {
 		conn.Close()
 		return
 	}
+	remote := !network.OnOneHost(conn)
+	if remote {
+		_ = network.WatchDataHost(conn) // without it, a lost host is noticed later
+	}
 	s, err := e.polls.poller.attach(l, conn)
 	if err != nil {
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: err.Error()})
 		return
 	}
 	l.attach(s)
+	if remote {
+		e.watchHost(l)
+	}
 }
 
 // accept lets the ranks of the job connect. While no file descriptor is free, nothing

@@ -32,12 +32,13 @@ func call(t testing.TB, e *Endpoint, says []byte) net.Conn {
 // callAs connects to an endpoint, proves the secret as a rank, and writes.
 func callAs(t testing.TB, e *Endpoint, rank int, says []byte) net.Conn {
 	t.Helper()
-	c := call(t, e, nil)
-	mine, err := proof.NewProver(e.cfg.Secret, uint32(rank), e.cfg.Size).Dial(c, uint32(e.cfg.Rank))
+	prover := proof.NewProver(e.cfg.Secret, uint32(rank), e.cfg.Size)
+	prover.TLS = e.cfg.Encrypt
+	c, err := prover.Connect(t.Context(), call(t, e, nil), uint32(e.cfg.Rank))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Write(append(mine[:], says...)); err != nil {
+	if _, err := c.Write(says); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -56,7 +57,7 @@ func refusal(t *testing.T, e *Endpoint, rank int, says []byte) string {
 func TestConnectionsOfNoRankAreDropped(t *testing.T) {
 	ends := job(t, 3)
 	stranger := proof.NewProver(proof.Secret{1}, 1, 3)
-	if _, err := stranger.Dial(call(t, ends[0], nil), 0); err == nil || !strings.Contains(err.Error(), "another job") {
+	if _, err := stranger.Connect(t.Context(), call(t, ends[0], nil), 0); err == nil || !strings.Contains(err.Error(), "another job") {
 		t.Errorf("a rank of another job: %v", err)
 	}
 	call(t, ends[0], nil)

@@ -9,10 +9,19 @@ import (
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
+// A kind makes the endpoints of a job in one of the ways that there are.
+type kind func(n int) ([]*Endpoint, error)
+
+func bySystem(n int) ([]*Endpoint, error)     { return loopback(n, Config{}, newPoller) }
+func byGoroutines(n int) ([]*Endpoint, error) { return loopback(n, Config{}, newGoroutineStreams) }
+func byTLS(n int) ([]*Endpoint, error) {
+	return loopback(n, Config{Encrypt: true}, newGoroutineStreams)
+}
+
 // start returns a Start for the contract suite.
-func start(poller func([]*link) (poller, error)) transporttest.Start {
+func start(k kind) transporttest.Start {
 	return func(t *testing.T, n int) []transport.Endpoint {
-		ends, err := loopback(n, poller)
+		ends, err := k(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,20 +30,23 @@ func start(poller func([]*link) (poller, error)) transporttest.Start {
 }
 
 func TestTheContractIsKept(t *testing.T) {
-	runContract(t, newPoller)
-	transporttest.RunPerformance(t, start(newPoller))
+	runContract(t, bySystem)
+	transporttest.RunPerformance(t, start(bySystem))
 }
 
 func TestGoroutineStreamsKeepTheContractToo(t *testing.T) {
-	runContract(t, newGoroutineStreams)
-	transporttest.RunPerformance(t, start(newGoroutineStreams))
+	runContract(t, byGoroutines)
+	transporttest.RunPerformance(t, start(byGoroutines))
 }
 
+// Package tls allocates memory for each record.
+func TestEncryptedConnectionsKeepTheContractToo(t *testing.T) { runContract(t, byTLS) }
+
 func TestARankLeavesInTheEnd(t *testing.T) {
-	for name, poller := range map[string]func([]*link) (poller, error){"system": newPoller, "goroutines": newGoroutineStreams} {
+	for name, k := range map[string]kind{"system": bySystem, "goroutines": byGoroutines, "TLS": byTLS} {
 		t.Run(name, func(t *testing.T) {
 			transporttest.RunLingering(t, func(t *testing.T, n int) []transport.Endpoint {
-				all := start(poller)(t, n)
+				all := start(k)(t, n)
 				for _, e := range all {
 					e.(*Endpoint).cfg.Linger = time.Millisecond
 				}
@@ -44,10 +56,10 @@ func TestARankLeavesInTheEnd(t *testing.T) {
 	}
 }
 
-func runContract(t *testing.T, poller func([]*link) (poller, error)) {
-	transporttest.Run(t, start(poller))
+func runContract(t *testing.T, k kind) {
+	transporttest.Run(t, start(k))
 	transporttest.RunLost(t, func(t *testing.T, n int) []*Endpoint {
-		ends, err := loopback(n, poller)
+		ends, err := k(n)
 		return cluster.Job(t, ends, err)
 	})
 }

@@ -21,8 +21,8 @@
 // progress owner (package progress): it reads and writes all connections until its own
 // messages are complete. A message goes from the caller of one rank to the caller of
 // the other without a goroutine in between. The owner spins, then yields, then sleeps
-// in an epoll instance of the endpoint. Where there is no epoll, two goroutines for
-// each connection read and write (goroutine_stream.go).
+// in an epoll instance of the endpoint. Where there is no epoll, and for encrypted
+// connections, two goroutines for each connection read and write (goroutine_stream.go).
 //
 // A message that arrives before its receive waits in the socket, and holds back its
 // sender once the socket is full. If an operation waits for a tagged message, or for a
@@ -31,8 +31,8 @@
 // # Failures
 //
 // A rank that closes its endpoint or gives up writes a termination notice on every
-// connection. A connection that ends without one is a lost rank. A host that dies
-// without closing its connections is noticed by the launcher alone ([Endpoint.Lost]). A
-// rank that waits for a silent peer sends it a stall probe with its call after 10 ms; if
+// connection. A connection that ends without one is a lost rank. So is a rank from whose
+// host no packet comes any more (hosts.go), and one of which the launcher says so
+// ([Endpoint.Lost]). A rank that waits for a silent peer sends it a stall probe with its call after 10 ms; if
 // the peer is in another call, both get a mismatch.
 package tcp

@@ -20,15 +20,22 @@ type Config struct {
 	// now on. A job of one rank needs none.
 	Listener net.Listener
 
-	// Lookup returns the address at which a rank listens. It may block until that rank
-	// has joined, but returns when ctx ends. An error says why the rank will never be
-	// there; one that wraps [transport.ErrLeft] says that it has left. An address beside
-	// that error is where the rank may still wait for others to take its messages.
+	// Lookup returns the address at which a rank listens, or several separated by commas,
+	// as [network.Split] has them. It may block until that rank has joined, but returns
+	// when ctx ends. An error says why the rank will never be there; one that wraps
+	// [transport.ErrLeft] says that it has left. An address beside that error is where the
+	// rank may still wait for others to take its messages.
+	//
+	// The addresses are tried in order, beside each other, and the first is taken behind
+	// which the rank has proven who it is.
 	Lookup func(ctx context.Context, rank int) (addr string, err error)
 
 	// Secret is the secret of the job. A connection whose peer does not prove that it
 	// knows the secret is dropped.
 	Secret proof.Secret
+
+	// Encrypt has all connections go on as TLS 1.3. It is the same on all ranks.
+	Encrypt bool
 
 	// Local is the number of ranks on this machine, 0 for all of them. A rank that
 	// waits spins for a moment if each of them can have a core.
@@ -47,6 +54,7 @@ type Endpoint struct {
 	connecting background      // the goroutines that make connections
 	engine     progress.Engine // its lock guards all that follows
 	links      []*link         // by rank; nil where none was needed yet
+	watches    bool            // links with other hosts are watched
 	polls      pollSet
 	bulk       []byte // where bytes are read to that are combined then
 	queued     queuedFrames
@@ -87,6 +95,9 @@ var openEndpoints atomic.Int32
 
 // New makes the endpoint of one rank. It connects to no peer yet.
 func New(cfg Config) (*Endpoint, error) {
+	if cfg.Encrypt {
+		return newEndpoint(cfg, newGoroutineStreams)
+	}
 	return newEndpoint(cfg, newPoller)
 }
 
@@ -110,6 +121,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
 	e.connecting.prover = proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)
+	e.connecting.prover.TLS = cfg.Encrypt
 	openEndpoints.Add(1)
 	if cfg.Listener != nil {
 		e.engine.GoUnlocked(e.accept)

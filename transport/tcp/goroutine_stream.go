@@ -1,10 +1,13 @@
 package tcp
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -252,10 +255,27 @@ func (s *goroutineStream) unacknowledged() int {
 	return s.wrote + 1
 }
 
+func (s *goroutineStream) silent() (silent bool) {
+	if c, ok := s.socket().(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { silent = network.HostIsSilent(fd) })
+		}
+	}
+	return silent
+}
+
+// socket returns the connection below TLS.
+func (s *goroutineStream) socket() net.Conn {
+	if c, ok := s.conn.(*tls.Conn); ok {
+		return c.NetConn()
+	}
+	return s.conn
+}
+
 func (s *goroutineStream) close() {
 	s.shutdown()
 	s.unacknowledged()
-	s.conn.Close()
+	s.socket().Close() // TLS would wait for a peer that does not read
 	s.writing.Wait()
 	s.reading.Wait()
 }

@@ -25,6 +25,7 @@ type link struct {
 	peer   int
 	phase  phase
 	stream stream
+	remote bool          // the stream leads to another host
 	err    error         // why nothing comes from the peer any more
 	opened chan struct{} // closed when the link is up or has ended
 	linkPoll
@@ -71,6 +72,9 @@ type stream interface {
 	// written and of a byte for shutdown, may not be in the peer's machine yet. There are
 	// none when the peer has gone.
 	unacknowledged() int
+	// silent reports whether no packet has come for so long, although one has to, that
+	// the peer's host is lost.
+	silent() bool
 	close()
 }
 

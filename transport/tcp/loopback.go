@@ -12,11 +12,11 @@ import (
 // connected through 127.0.0.1. It is for tests and for comparison: goroutines
 // talk faster through package inproc.
 func Loopback(n int) ([]*Endpoint, error) {
-	return loopback(n, newPoller)
+	return loopback(n, Config{}, newPoller)
 }
 
-func loopback(n int, poller func([]*link) (poller, error)) ([]*Endpoint, error) {
-	secret := proof.NewSecret()
+func loopback(n int, cfg Config, poller func([]*link) (poller, error)) ([]*Endpoint, error) {
+	cfg.Secret = proof.NewSecret()
 	ends := make([]*Endpoint, n)
 	addrs := make([]string, n)
 	lookup := func(_ context.Context, rank int) (string, error) {
@@ -29,7 +29,8 @@ func loopback(n int, poller func([]*link) (poller, error)) ([]*Endpoint, error) 
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err == nil {
 			addrs[rank] = l.Addr().String()
-			ends[rank], err = newEndpoint(Config{Rank: rank, Size: n, Listener: l, Lookup: lookup, Secret: secret}, poller)
+			cfg.Rank, cfg.Size, cfg.Listener, cfg.Lookup = rank, n, l, lookup
+			ends[rank], err = newEndpoint(cfg, poller)
 		}
 		if err != nil {
 			for _, e := range ends[:rank] {

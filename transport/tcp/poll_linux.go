@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"golang.org/x/sys/unix"
 )
 
@@ -83,7 +84,7 @@ func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
 	err = raw.Control(func(fd uintptr) {
 		s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
-	if err == nil && failed == nil && local(conn) {
+	if err == nil && failed == nil && network.OnOneHost(conn) {
 		// Nothing is congested within a machine. What a clock paces, as BBR does,
 		// takes up to twice as long. Reno is in every kernel, and free to use;
 		// where it is not, the connection stays as it is.
@@ -96,13 +97,6 @@ func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// local reports whether both ends of a connection are on this machine.
-func local(conn net.Conn) bool {
-	here, ok := conn.LocalAddr().(*net.TCPAddr)
-	there, also := conn.RemoteAddr().(*net.TCPAddr)
-	return ok && also && here.IP.Equal(there.IP)
 }
 
 func (p *sockets) wait(links []*link, d time.Duration) {
@@ -288,5 +282,7 @@ func (s *socket) queueLen(which uint) int {
 	n, _ := unix.IoctlGetInt(s.fd, which)
 	return n
 }
+
+func (s *socket) silent() bool { return network.HostIsSilent(uintptr(s.fd)) }
 
 func (s *socket) close() { unix.Close(s.fd) }

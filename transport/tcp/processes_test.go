@@ -3,6 +3,7 @@ package tcp
 import (
 	"context"
 	"net"
+	"os"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
@@ -11,9 +12,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cluster.Serve(func() cluster.Setup { return cluster.Setup{Join: join} })
+	cluster.Serve(func() cluster.Setup { return setup })
 	goleak.VerifyTestMain(m)
 }
+
+// setup is that of all jobs of processes.
+var setup = cluster.Setup{Join: join}
+
+// encryptVar has ranks encrypt their connections.
+const encryptVar = "CHORALE_TEST_ENCRYPT"
 
 // join has every rank tell all others its address.
 func join(rank, size int, meet func(string) ([]string, error)) (transport.Endpoint, error) {
@@ -26,7 +33,7 @@ func join(rank, size int, meet func(string) ([]string, error)) (transport.Endpoi
 		return nil, err
 	}
 	return New(Config{
-		Rank: rank, Size: size, Listener: l,
+		Rank: rank, Size: size, Listener: l, Encrypt: os.Getenv(encryptVar) != "",
 		Lookup: func(_ context.Context, rank int) (string, error) { return addrs[rank], nil },
 	})
 }
@@ -34,7 +41,7 @@ func join(rank, size int, meet func(string) ([]string, error)) (transport.Endpoi
 // processes starts a job of n ranks.
 func processes(t testing.TB, n int) *cluster.Cluster {
 	t.Helper()
-	return cluster.Start(t, n, cluster.Setup{Join: join}, nil)
+	return cluster.Start(t, n, setup, nil)
 }
 
 func TestAKilledRankIsLost(t *testing.T) { cluster.RunKilled(t, processes) }
