@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -17,19 +18,21 @@ const (
 
 // A Retry spaces attempts to connect. The zero value is ready for the first failure.
 type Retry struct {
+	Limit time.Duration // for how long to try again; 0 for RetryTimeout
+
 	since time.Time // the first failure
 	pause time.Duration
 }
 
 // Wait returns true when it is time for another attempt, and false when ctx has ended
-// or attempts have failed for RetryTimeout. The pauses are random, so that ranks which
+// or attempts have failed for the Limit. The pauses are random, so that ranks which
 // were dropped together do not come back together.
 func (r *Retry) Wait(ctx context.Context) bool {
 	now := time.Now()
 	if r.since.IsZero() {
 		r.since, r.pause = now, retryPause
 	}
-	if now.Sub(r.since) >= RetryTimeout {
+	if now.Sub(r.since) >= cmp.Or(r.Limit, RetryTimeout) {
 		return false
 	}
 	pause := r.pause/2 + rand.N(r.pause)

@@ -48,3 +48,13 @@ func (s Secret) derive(purpose string, length int) []byte {
 	}
 	return key
 }
+
+// SecretOf returns the secret of a job whose user has chosen a text of any length for it.
+// Jobs with different names have different secrets, though the text is the same.
+func SecretOf(text, job string) (s Secret) {
+	key, err := hkdf.Key(sha256.New, []byte(text), []byte(job), "chorale secret 1", len(s))
+	if err != nil {
+		panic(err) // only too long a key is an error
+	}
+	return Secret(key)
+}
