@@ -135,11 +135,7 @@ func (c *Comm) abort(reason error) {
 // process that no launcher has started is the only rank of its job. The caller
 // closes the communicator. A process joins once. Most programs use [Main] instead.
 func Join(ctx context.Context) (*Comm, error) {
-	env, err := launch.Environment()
-	if err != nil {
-		return nil, err
-	}
-	endpoint, _, err := launch.Join(ctx)
+	endpoint, env, err := launch.Join(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
@@ -42,70 +44,100 @@ type reply struct {
 // joinTimeout bounds how long a rank waits for the launcher to answer it.
 const joinTimeout = 30 * time.Second
 
-// dial connects to the launcher and joins the job. Join says how other ranks reach
-// this one. A connection that the launcher drops before it answers is made anew.
-func dial(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
-	return dialWithin(ctx, joinTimeout, env, join)
+// dial connects to the control server and joins the job. Self is what this rank says of
+// itself, given its address on the connection. A connection that the server drops before
+// it answers is made anew; where rank 0 serves, a rank also waits for it to begin.
+func dial(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+	limit := joinTimeout
+	if env.Foreign != nil {
+		limit += assembleTimeout
+	}
+	return dialWithin(ctx, limit, env, self)
 }
 
-func dialWithin(ctx context.Context, limit time.Duration, env JobEnv, join joinMessage) (*client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the launcher at %s has not answered for %v", env.Control, limit))
+func dialWithin(ctx context.Context, limit time.Duration, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
-	var retry proof.Retry
+	retry := proof.Retry{Limit: limit}
 	for {
-		c, err := connect(ctx, env, join)
+		c, joined, err := connect(ctx, env, self)
 		if err == nil {
-			return c, nil
+			return c, joined, nil
 		}
-		if !errors.Is(err, proof.ErrDropped) || !retry.Wait(ctx) {
-			if ctx.Err() != nil {
-				err = context.Cause(ctx)
+		if again := errors.Is(err, proof.ErrDropped) || env.mayBeEarly(err); !again || !retry.Wait(ctx) {
+			if ctx.Err() != nil && again {
+				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 			}
-			return nil, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
+			return nil, joined, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
 		}
 	}
 }
 
-// connect connects to the launcher once.
-func connect(ctx context.Context, env JobEnv, join joinMessage) (*client, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", env.Control)
+// mayBeEarly reports whether rank 0 may yet begin to listen at an address that all ranks
+// know: at one of them nothing listens, or its name is not known yet.
+func (e JobEnv) mayBeEarly(err error) bool {
+	var dial *network.DialError
+	at := e.rendezvous()
+	return at != nil && errors.As(err, &dial) && slices.ContainsFunc(dial.Attempts, func(a network.Attempt) bool {
+		var lookup *net.DNSError
+		var connect *net.OpError
+		if errors.As(a.Err, &lookup) {
+			return at.LookupLimit > 0
+		}
+		return errors.As(a.Err, &connect)
+	})
+}
+
+// connect connects to the control server once.
+func connect(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+	var none joinedMessage
+	addresses, err := env.controlAddresses()
 	if err != nil {
-		return nil, fmt.Errorf("its launcher is not there: %w", err)
+		return nil, none, err
 	}
-	c := &client{conn: conn, in: messageScanner(conn), pending: make(map[query][]chan reply)}
+	prover := proof.NewProver(env.Secret, uint32(env.Rank), env.Size)
+	prover.TLS = env.leavesHost()
+	conn, err := network.Dial(ctx, addresses, func(ctx context.Context, conn net.Conn) (net.Conn, error) {
+		return prover.Connect(ctx, conn, proof.Launcher)
+	})
+	if err != nil {
+		return nil, none, fmt.Errorf("its launcher is not reached: %w", err)
+	}
+	c := &client{conn: conn, in: messageScanner(conn, maxMessage+hostLen*env.Size), pending: make(map[query][]chan reply)}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	err = c.join(env, join)
+	joined, err := c.join(self)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		conn.Close()
-		return nil, err
+		return nil, none, err
 	}
-	return c, nil
+	return c, joined, nil
 }
 
-// join proves the job's secret to the launcher, which has to prove it first, and joins
-// the job.
-func (c *client) join(env JobEnv, join joinMessage) error {
-	mine, err := proof.NewProver(env.Secret, uint32(env.Rank), env.Size).Dial(c.conn, proof.Launcher)
-	if err != nil {
-		return err
-	}
-	if _, err := c.conn.Write(append(mine[:], encode(message{Join: &join})...)); err != nil {
-		return fmt.Errorf("%w: %w", proof.ErrDropped, err)
-	}
+// join joins the job.
+func (c *client) join(self func(local netip.Addr) (joinMessage, error)) (joinedMessage, error) {
 	var answer message
+	mine, err := self(network.LocalAddress(c.conn))
+	if err != nil {
+		return joinedMessage{}, err
+	}
+	if _, err := c.conn.Write(encode(message{Join: &mine})); err != nil {
+		return joinedMessage{}, fmt.Errorf("%w: %w", proof.ErrDropped, err)
+	}
 	switch {
 	case !c.in.Scan():
-		return errors.Join(proof.ErrDropped, c.in.Err())
-	case json.Unmarshal(c.in.Bytes(), &answer) != nil || !answer.Joined && answer.Refused == "":
-		return fmt.Errorf("the launcher answers %q: want joined or refused", c.in.Text())
+		return joinedMessage{}, errors.Join(proof.ErrDropped, c.in.Err())
+	case json.Unmarshal(c.in.Bytes(), &answer) != nil:
+	case answer.Joined != nil:
+		return *answer.Joined, nil
 	case answer.Refused != "":
-		return errors.New(answer.Refused)
+		return joinedMessage{}, errors.New(answer.Refused)
+	case answer.Lost != nil:
+		return joinedMessage{}, &transport.PeerError{Peer: answer.Lost.Rank, Err: transport.ErrLost, Reason: answer.Lost.Reason}
 	}
-	return nil
+	return joinedMessage{}, fmt.Errorf("the launcher answers %.200q: want joined or refused", c.in.Text())
 }
 
 // receive handles the launcher's messages until the connection ends. It calls lost

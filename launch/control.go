@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
 )
 
@@ -26,6 +27,7 @@ type control struct {
 	closed  bool
 	conns   map[net.Conn]bool
 	members []member
+	assembly
 }
 
 // A controlConfig is what a control has to know of its job.
@@ -35,6 +37,9 @@ type controlConfig struct {
 	strangers int           // connections beside those of the ranks that have proven nothing
 	shared    bool          // all ranks must share memory
 	stall     time.Duration // how long ranks may wait for each other
+	listener  net.Listener  // nil for one of this host alone
+	encrypted bool          // connections leave the host, and go on as TLS
+	ofRanks   bool          // a rank serves it, since no launcher of chorale's sees the ranks' ends
 	controlHooks
 }
 
@@ -49,8 +54,7 @@ type controlHooks struct {
 type member struct {
 	conn           net.Conn      // nil until the rank joins
 	drained        chan struct{} // closed when conn has been read to its end
-	address        string        // "" if the rank has none
-	memory         string        // "" if the rank has mapped none
+	joinMessage                  // what it said of itself
 	addressWaiters []int         // ranks with an address query for this rank, each once
 	memoryWaiters  []int         // ranks with a memory query for this rank, each once
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
@@ -64,14 +68,18 @@ type member struct {
 // writeTimeout bounds how long a peer may take to read a message.
 const writeTimeout = 2 * time.Second
 
-// newControl listens on the loopback interface for the ranks of a job.
-func newControl(cfg controlConfig) (*control, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listening for the ranks: %w", err)
+// newControl begins to serve the ranks of a job. It owns the listener of its
+// configuration.
+func newControl(cfg controlConfig) (c *control, err error) {
+	if cfg.listener == nil {
+		if cfg.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			return nil, fmt.Errorf("listening for the ranks: %w", err)
+		}
 	}
+	prover := proof.NewProver(cfg.secret, proof.Launcher, cfg.size)
+	prover.TLS = cfg.encrypted
 	ctx, stop := context.WithCancel(context.Background())
-	c := &control{
+	c = &control{
 		controlConfig: cfg,
 		deadlocks:     newDeadlockFinder(cfg.size, cfg.stall),
 		stop:          stop,
@@ -79,8 +87,8 @@ func newControl(cfg controlConfig) (*control, error) {
 		members:       make([]member, cfg.size),
 	}
 	c.server = proof.Server{
-		Prover:   proof.NewProver(cfg.secret, proof.Launcher, cfg.size),
-		Listener: listener,
+		Prover:   prover,
+		Listener: cfg.listener,
 		Handle:   c.serve,
 		Max:      cfg.strangers,
 		Failed: func(err error) {
@@ -91,6 +99,9 @@ func newControl(cfg controlConfig) (*control, error) {
 		c.members[i].failedPeer = -1
 	}
 	c.serving.Go(func() { c.server.Serve(ctx) })
+	if cfg.ofRanks {
+		c.assembly = newAssembly(c)
+	}
 	return c, nil
 }
 
@@ -111,7 +122,8 @@ func (c *control) serve(rank int, conn net.Conn) {
 		delete(c.conns, conn)
 		c.mu.Unlock()
 	}()
-	in := messageScanner(conn)
+	_ = network.WatchHost(conn) // without it, a lost host is noticed later
+	in := messageScanner(conn, maxMessage)
 	if !in.Scan() {
 		return
 	}
@@ -128,6 +140,9 @@ func (c *control) serve(rank int, conn net.Conn) {
 	defer func() {
 		c.mu.Lock()
 		c.members[rank].over = true
+		if c.ofRanks {
+			c.endLocked(rank, "its connection to rank 0 ended", c.members[rank].left)
+		}
 		c.mu.Unlock()
 		close(drained)
 	}()
@@ -155,12 +170,16 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 		return nil, fmt.Errorf("its address has %d bytes, and the name of its memory %d: want at most %d", len(j.Address), len(j.Memory), maxName)
 	}
 	for other := range c.members {
-		if o := &c.members[other]; c.shared && o.conn != nil && o.memory != j.Memory {
-			return nil, fmt.Errorf("it does not share memory with rank %d: want --transport auto or tcp for ranks on several hosts", other)
+		if o := &c.members[other]; c.shared && o.conn != nil && o.Memory != j.Memory {
+			return nil, fmt.Errorf("it does not share memory with rank %d: want transport auto or tcp for ranks on several hosts", other)
 		}
 	}
-	m.conn, m.address, m.memory, m.drained = conn, j.Address, j.Memory, make(chan struct{})
-	writeMessage(conn, message{Joined: true})
+	m.conn, m.joinMessage, m.drained = conn, j, make(chan struct{})
+	if c.ofRanks {
+		c.assemble()
+	} else {
+		writeMessage(conn, message{Joined: &joinedMessage{}})
+	}
 	if j.FallbackReason != "" {
 		go c.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
 	}
@@ -208,11 +227,11 @@ func (c *control) answerAddress(rank, peer int) {
 	case m.left && m.over: // what listens at its address is another process
 		c.send(rank, message{AddressReply: &addressReply{Rank: peer, Left: true, Aborted: m.aborted}})
 	case m.left:
-		c.send(rank, message{AddressReply: &addressReply{peer, m.address, true, m.aborted}})
+		c.send(rank, message{AddressReply: &addressReply{peer, m.Address, true, m.aborted}})
 	case m.ended != "":
 		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
 	case m.conn != nil:
-		c.send(rank, message{AddressReply: &addressReply{Rank: peer, Address: m.address}})
+		c.send(rank, message{AddressReply: &addressReply{Rank: peer, Address: m.Address}})
 	default:
 		m.addressWaiters = include(m.addressWaiters, rank)
 	}
@@ -224,7 +243,7 @@ func (c *control) answerMemory(rank, peer int) {
 	m := &c.members[peer]
 	switch {
 	case m.conn != nil:
-		c.send(rank, message{MemoryReply: &memoryReply{peer, m.memory}})
+		c.send(rank, message{MemoryReply: &memoryReply{peer, m.Memory}})
 	case m.ended != "":
 		c.send(rank, message{Lost: &lostMessage{peer, m.ended}})
 	default:
@@ -254,6 +273,10 @@ func (c *control) hasMembers() bool {
 func (c *control) end(rank int, how string, success bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.endLocked(rank, how, success)
+}
+
+func (c *control) endLocked(rank int, how string, success bool) {
 	if c.members[rank].conn == nil {
 		how += " without joining the job"
 		success = false
@@ -309,6 +332,7 @@ func writeMessage(conn net.Conn, m message) error {
 func (c *control) close() {
 	c.mu.Lock()
 	c.closed = true
+	c.assembly.stop()
 	c.stop()
 	c.server.Listener.Close()
 	for conn := range c.conns {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,6 +32,16 @@ func newTestControlWith(t testing.TB, size int, shared bool, report func(string,
 	}
 	t.Cleanup(c.close)
 	return c
+}
+
+// dialAs joins as a rank that says this of itself.
+func dialAs(ctx context.Context, env JobEnv, self joinMessage) (*client, error) {
+	c, _, err := dial(ctx, env, saying(self))
+	return c, err
+}
+
+func saying(self joinMessage) func(netip.Addr) (joinMessage, error) {
+	return func(netip.Addr) (joinMessage, error) { return self, nil }
 }
 
 // A rawConn is the control connection of a rank without a client.
@@ -84,7 +95,7 @@ func joinRaw(t testing.TB, c *control, rank int) *rawConn {
 	t.Helper()
 	r := dialRaw(t, c, rank)
 	r.send(joinLine(rank))
-	r.expect(`{"joined":true}`)
+	r.expect(`{"joined":{}}`)
 	return r
 }
 
@@ -187,17 +198,17 @@ func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 	c := newTestControl(t, 1)
 	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Secret: testSecret}
-	first, err := dial(t.Context(), env, joinMessage{Address: "here"})
+	first, err := dialAs(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	_, err = dial(t.Context(), env, joinMessage{Address: "here"})
+	_, err = dialAs(t.Context(), env, joinMessage{Address: "here"})
 	if want := "rank 0 does not join its job: rank 0 has joined already"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.close()
-	if _, err = dial(t.Context(), env, joinMessage{Address: "here"}); err == nil {
+	if _, err = dialAs(t.Context(), env, joinMessage{Address: "here"}); err == nil {
 		t.Error("joined without a launcher")
 	}
 }
@@ -205,7 +216,7 @@ func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 	c := newTestControl(t, 2)
 	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Secret: testSecret}
-	client, err := dial(t.Context(), env, joinMessage{Address: "here"})
+	client, err := dialAs(t.Context(), env, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,14 +269,14 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 	c := newTestControlWith(t, 3, true, t.Logf)
 	env := JobEnv{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Secret: testSecret}
-	first, err := dial(t.Context(), env, joinMessage{Memory: "here"})
+	first, err := dialAs(t.Context(), env, joinMessage{Memory: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
 	env.Rank = 2
-	_, err = dial(t.Context(), env, joinMessage{Memory: "there"})
-	if want := "rank 2 does not join its job: it does not share memory with rank 0: want --transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
+	_, err = dialAs(t.Context(), env, joinMessage{Memory: "there"})
+	if want := "rank 2 does not join its job: it does not share memory with rank 0: want transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -274,7 +285,7 @@ func TestTheLauncherReportsFallbacks(t *testing.T) {
 	reports := make(chan string, 2)
 	c := newTestControlWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
 	env := JobEnv{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: c.address(), Secret: testSecret}
-	first, err := dial(t.Context(), env, joinMessage{FallbackReason: "it has none"})
+	first, err := dialAs(t.Context(), env, joinMessage{FallbackReason: "it has none"})
 	if err != nil {
 		t.Fatal(err)
 	}

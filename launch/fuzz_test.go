@@ -27,7 +27,7 @@ func attachRaw(t *testing.T, c *control, rank int) *rawConn {
 func attachAndJoin(t *testing.T, c *control, rank int) *rawConn {
 	r := attachRaw(t, c, rank)
 	r.send(joinLine(rank))
-	r.expect(`{"joined":true}`)
+	r.expect(`{"joined":{}}`)
 	return r
 }
 
@@ -40,7 +40,7 @@ func FuzzControl(f *testing.F) {
 	f.Add(join + lines(`{"addressQuery":1}{"memoryQuery":3}{"addressQuery":3}{"addressQuery":3}`))
 	f.Add(join + lines(`{"failedPeer":2}{"failedPeer":0}{"failedPeer":-1}{"failedPeer":99}`))
 	f.Add(join + lines(`{"cmaDenied":true}{"cmaDenied":true}{"leave":true}{"leave":true}{"addressQuery":0}`))
-	f.Add(join + lines(`{"join":{}}{"joined":true}{"refused":"why"}{"left":1}{"lost":{"rank":1,"reason":"so"}}`))
+	f.Add(join + lines(`{"join":{}}{"joined":{}}{"refused":"why"}{"left":1}{"lost":{"rank":1,"reason":"so"}}`))
 	f.Add(lines(`{"join":{"fallbackReason":"none","memory":"m"}}{"addressReply":{"rank":1,"address":"x"}}`))
 	f.Add(join + strings.Repeat(lines(`{"addressQuery":3}`), 200))
 	f.Add(join + lines(`{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[]}{"stalls":null}`))
@@ -70,7 +70,7 @@ func FuzzControl(f *testing.F) {
 		c.mu.Lock()
 		for i, m := range before {
 			now := c.members[i+1]
-			if now.conn != m.conn || now.address != m.address || now.memory != m.memory || now.failedPeer != m.failedPeer || now.left || now.ended != "" {
+			if now.conn != m.conn || now.Address != m.Address || now.Memory != m.Memory || now.failedPeer != m.failedPeer || now.left || now.ended != "" {
 				t.Errorf("%q makes rank %d %+v, before %+v", says, i+1, now, m)
 			}
 		}
@@ -94,11 +94,11 @@ func FuzzClient(f *testing.F) {
 	f.Add("")
 	f.Add(`{"addressReply":{"rank":1,"address":"here"}}` + "\n" + `{"memoryReply":{"rank":1,"memory":"m"}}` + "\n")
 	f.Add(strings.Repeat(`{"left":1}`+"\n"+`{"lost":{"rank":1,"reason":"killed"}}`+"\n", 3))
-	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":true}` + "\n")
+	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":{}}` + "\n")
 	f.Add(strings.Repeat("x", 2*maxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		conn, launcher := net.Pipe()
-		c := &client{conn: conn, in: messageScanner(conn), pending: make(map[query][]chan reply)}
+		c := &client{conn: conn, in: messageScanner(conn, maxMessage), pending: make(map[query][]chan reply)}
 		queries := []query{{1, false}, {1, false}, {1, true}, {2, false}}
 		waiters := make([]chan reply, len(queries))
 		for i, q := range queries {

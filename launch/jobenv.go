@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/join"
 )
 
 // The environment variables that describe a process's job to it.
 const (
 	envRank      = "CHORALE_RANK"      // the rank; not set for inproc
 	envSize      = "CHORALE_SIZE"      // the number of ranks
-	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp
+	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp; a user may set it for other launchers
 	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
 	envToken     = "CHORALE_TOKEN"     // the job's secret, 64 hexadecimal digits
 	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the job's shared memory; set for auto and shm
@@ -31,6 +32,7 @@ const (
 	envStall = "CHORALE_STALL"
 )
 
+// The variables of [JobEnv], in jobs of chorale run.
 var envNames = []string{envRank, envSize, envTransport, envControl, envToken, envMemory, envProcessors, envStall}
 
 // envHost overrides the name of a rank's host: ranks with different names do not
@@ -41,14 +43,19 @@ const envHost = "CHORALE_HOST"
 // maxHost bounds the name of a host, in bytes.
 const maxHost = 255
 
+// envEncrypt is 1 for data connections that go on as TLS where they leave the host. All
+// ranks have the same.
+const envEncrypt = "CHORALE_ENCRYPT"
+
 // envLinger is how long a rank that leaves waits for receivers, as in 90s. A user sets
 // it where [transport.Linger] is too long, or too short.
 const envLinger = "CHORALE_LINGER"
 
-// A JobEnv is what a process's environment says of the job it is in. It is a
-// value: nothing in it refers to resources of the process but Memory.
+// A JobEnv is what a process knows of the job it is in: at first what its environment
+// says, and after [Join] all of it.
 type JobEnv struct {
 	Launched  bool         // a launcher started this process; otherwise it is the only rank
+	Foreign   *Foreign     // what another launcher than chorale run says; else nil
 	Transport string       // "inproc", "shm" or "tcp"; inproc if this one process runs all ranks as goroutines
 	Mixed     bool         // shm is for ranks of one host alone, and tcp connects ranks of different hosts
 	Rank      int          // 0 for inproc
@@ -59,26 +66,29 @@ type JobEnv struct {
 
 	Processors int // the number of processors that the ranks share; 0 if it is unknown
 
+	// Hosts has a number for each rank: ranks of one host have the same one, and hosts are
+	// numbered in the order of their lowest ranks. Nil means that all share one host.
+	Hosts []int
+
 	Stall time.Duration // how long ranks may wait for each other before the launcher says so; 0: for ever
 
 	Linger time.Duration // how long a rank that leaves waits for receivers; 0 for transport.Linger
+
+	Encrypt bool // data connections that leave the host go on as TLS
 }
 
-// Environment returns the job that this process's environment describes. A
-// process that no launcher has started is the only rank of its job. It is an
-// error if a variable is missing or has a value out of range.
+// Environment returns the job that this process's environment describes, whichever
+// launcher has set it: chorale run, or one that package join knows. A process that no
+// launcher has started is the only rank of its job. It is an error if a variable is
+// missing, contradicts another one, or has a value out of range.
+//
+// Rank and Size are −1 where only the launcher's server knows them; see [Join].
 func Environment() (JobEnv, error) { return parseJobEnv(os.LookupEnv) }
 
 func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	v := variables{lookup: lookup}
-	for _, name := range envNames {
-		if _, ok := lookup(name); ok {
-			v.set = name
-			break
-		}
-	}
-	if v.set == "" {
-		return JobEnv{Transport: "inproc", Size: 1}, nil
+	if v.set = launchedBy(lookup); v.set == "" {
+		return foreignJob(&v)
 	}
 	env := JobEnv{Launched: true}
 	env.Size = v.number(envSize, 1, math.MaxInt32, "a number of ranks, 1 or more")
@@ -100,16 +110,38 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 	if _, ok := lookup(envProcessors); ok {
 		env.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")
 	}
-	if _, ok := lookup(envStall); ok {
+	v.user(&env)
+	return env, v.err
+}
+
+// launchedBy returns a variable that only chorale run sets, or "".
+func launchedBy(lookup func(string) (string, bool)) string {
+	if _, ok := lookup(envControl); ok {
+		return envControl
+	}
+	if t, _ := lookup(envTransport); t == "inproc" {
+		if _, ok := lookup(envSize); ok {
+			return envSize
+		}
+	}
+	return ""
+}
+
+// user reads the variables that a user may set under any launcher.
+func (v *variables) user(env *JobEnv) {
+	if _, ok := v.lookup(envStall); ok {
 		env.Stall = v.duration(envStall)
 	}
-	if host, ok := lookup(envHost); ok && len(host) > maxHost {
+	if host, ok := v.lookup(envHost); ok && len(host) > maxHost {
 		v.fail("%s has %d bytes: want at most %d", envHost, len(host), maxHost)
 	}
-	if _, ok := lookup(envLinger); ok {
+	if _, ok := v.lookup(envLinger); ok {
 		env.Linger = v.duration(envLinger)
 	}
-	return env, v.err
+	encrypt, _ := v.lookup(envEncrypt)
+	if env.Encrypt = encrypt == "1"; encrypt != "" && !env.Encrypt {
+		v.fail("%s=%s: want 1, or the variable unset", envEncrypt, encrypt)
+	}
 }
 
 // variables reads an environment and keeps the first error.
@@ -198,9 +230,10 @@ func isTokenVariable(v string) bool {
 	return ok && err == nil
 }
 
-// withoutJobEnv returns env without the variables that describe a job, so that a
-// job that a rank starts is a job of its own.
+// withoutJobEnv returns env without the variables that describe a job, of whichever
+// launcher, so that a job that a rank starts is a job of its own.
 func withoutJobEnv(env []string) []string {
+	env = join.WithoutPlace(env)
 	kept := make([]string, 0, len(env))
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/join"
 )
 
 func lookupIn(env map[string]string) func(string) (string, bool) {
@@ -41,8 +42,8 @@ func TestAJobEnvSurvivesTheEnvironment(t *testing.T) {
 
 func TestAProcessWithoutALauncherIsTheOnlyRank(t *testing.T) {
 	got, err := parseJobEnv(lookupIn(nil))
-	if want := (JobEnv{Transport: "inproc", Size: 1}); got != want || err != nil {
-		t.Errorf("%+v, %v; want %+v", got, err, want)
+	if err != nil || got.Launched || got.Transport != "inproc" || got.Size != 1 || got.Foreign.Place.Launcher != join.None {
+		t.Errorf("%+v, %v; want the only rank", got, err)
 	}
 }
 
@@ -57,18 +58,18 @@ func TestAnInconsistentEnvironmentIsAnError(t *testing.T) {
 		{envSize, "0", "CHORALE_SIZE=0: want a number of ranks, 1 or more"},
 		{envProcessors, "0", "CHORALE_PROCESSORS=0: want a number of processors, 1 or more"},
 		{envSize, "three", "CHORALE_SIZE=three: want a number of ranks, 1 or more"},
-		{envSize, unset, "CHORALE_SIZE is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envSize, unset, "CHORALE_SIZE is not set, but CHORALE_CONTROL is: chorale run sets both"},
 		{envRank, "3", "CHORALE_RANK=3: want a rank from 0 to 2"},
 		{envRank, "-1", "CHORALE_RANK=-1: want a rank from 0 to 2"},
-		{envRank, unset, "CHORALE_RANK is not set, but CHORALE_SIZE is: chorale run sets both"},
+		{envRank, unset, "CHORALE_RANK is not set, but CHORALE_CONTROL is: chorale run sets both"},
 		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want auto, inproc, shm or tcp"},
-		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_RANK is: chorale run sets both"},
-		{envControl, unset, "CHORALE_CONTROL is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_CONTROL is: chorale run sets both"},
+		{envControl, unset, "CHORALE_RENDEZVOUS is not set, but CHORALE_RANK is: want both, or neither"},
 		{envToken, "12", "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envToken, strings.Repeat("x", 64), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envToken, strings.Repeat("0", 66), "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},
 		{envHost, strings.Repeat("h", 256), "CHORALE_HOST has 256 bytes: want at most 255"},
-		{envToken, unset, "CHORALE_TOKEN is not set, but CHORALE_RANK is: chorale run sets both"},
+		{envToken, unset, "CHORALE_TOKEN is not set, but CHORALE_CONTROL is: chorale run sets both"},
 	} {
 		env := maps.Clone(good)
 		if env[test.name] = test.value; test.value == unset {

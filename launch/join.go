@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
 	"github.com/chorale-go/chorale/transport/mixed"
@@ -17,137 +19,185 @@ import (
 	"github.com/chorale-go/chorale/transport/tcp"
 )
 
-// Join returns this process's endpoint in the job in which a launcher started it,
-// and true. A process that no launcher started gets the endpoint of the only rank
-// of a job, and false. A process joins once.
+// Join returns this process's endpoint in the job in which a launcher started it, and
+// what it knows of that job. A process that no launcher started gets the endpoint of the
+// only rank of a job. A process joins once.
 //
 // Join fails if the environment is inconsistent, if the job runs its ranks as
-// goroutines, or if the launcher cannot be reached or refuses the rank. It returns
-// without waiting for the other ranks. If ctx ends before the launcher answers,
-// Join fails with its cause.
+// goroutines, or if the launcher cannot be reached or refuses the rank. In a job of
+// chorale run, it returns without waiting for the other ranks; under other launchers it
+// waits until all ranks have joined, 5 minutes at most. If ctx ends before, Join fails
+// with its cause.
 //
 // If the launcher dies before the endpoint is closed, the process exits with
-// status 1, whatever it is doing: a job does not outlive its launcher.
-func Join(ctx context.Context) (ep transport.Endpoint, joined bool, err error) {
+// status 1, whatever it is doing: a job does not outlive its launcher. Under other
+// launchers, rank 0 takes that part: its Close waits until all ranks have left.
+func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	env, err := Environment()
 	if err != nil {
-		return nil, false, err
+		return nil, env, err
 	}
 	if env.Transport == "inproc" {
 		if env.Size > 1 {
-			return nil, true, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", env.Size)
+			return nil, env, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", env.Size)
 		}
-		return inproc.New(1).Endpoint(0), env.Launched, nil
+		return inproc.New(1).Endpoint(0), env, nil
 	}
-	switch {
-	case env.Mixed:
-		ep, err = joinMixed(ctx, env)
-	case env.Transport == "shm":
-		ep, err = joinShared(ctx, env)
-	default:
-		ep, err = joinTCP(ctx, env)
-	}
-	return ep, true, err
-}
-
-// joinShared joins a job whose processes share memory.
-func joinShared(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
-	local, memory, err := mapMemory(env)
-	if err != nil {
-		return nil, fmt.Errorf("rank %d: %w, or --transport tcp", env.Rank, err)
-	}
-	launcher, err := dial(ctx, env, joinMessage{Memory: memory})
-	if err != nil {
-		local.Close()
-		return nil, err
-	}
-	return attach(env, local, local, launcher), nil
-}
-
-// joinTCP joins a job whose processes exchange messages over TCP.
-func joinTCP(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
-	remote, launcher, err := dialTCP(ctx, env, joinMessage{})
-	if err != nil {
-		return nil, err
-	}
-	return attach(env, remote, nil, launcher), nil
-}
-
-// joinMixed joins a job in which the processes of a host share memory and tcp
-// connects the hosts. A process that cannot map the memory uses TCP alone.
-func joinMixed(ctx context.Context, env JobEnv) (transport.Endpoint, error) {
-	local, memory, err := mapMemory(env)
-	if err != nil {
-		remote, launcher, err := dialTCP(ctx, env, joinMessage{FallbackReason: err.Error()})
-		if err != nil {
-			return nil, err
+	var c *coordinator
+	if env.Foreign != nil {
+		if env, c, err = coordinate(ctx, env); err != nil {
+			return nil, env, err
 		}
-		return attach(env, remote, nil, launcher), nil
 	}
-	remote, launcher, err := dialTCP(ctx, env, joinMessage{Memory: memory})
+	a, env, err := attach(ctx, env)
 	if err != nil {
-		local.Close()
-		return nil, err
+		if c != nil {
+			c.abort(env.Rank, err)
+		}
+		return nil, env, err
 	}
-	return attach(env, mixed.New(local, remote, func(ctx context.Context, rank int) (bool, error) {
-		theirs, err := launcher.memoryOf(ctx, rank)
-		return theirs == memory, err
-	}), local, launcher), nil
+	a.begin(env, c)
+	return a, env, nil
 }
 
-// mapMemory returns the endpoint for the ranks that share memory, and the name of
-// that memory.
-func mapMemory(env JobEnv) (ep *shm.Endpoint, name string, err error) {
-	bytes, err := shm.MemoryLen(env.Size)
+// attach joins the job over the transports of its environment. Where that is auto, the
+// processes of a host share memory and tcp connects the hosts; a process that cannot map
+// the memory uses TCP alone.
+func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) {
+	a := &attached{done: make(chan struct{}), gaveUp: make(chan struct{})}
+	var offer *memoryOffer
+	if env.Transport == "shm" {
+		a.shared, offer, a.self.Memory, err = mapMemory(env)
+		switch {
+		case err == nil:
+		case env.Mixed:
+			a.self.FallbackReason = err.Error()
+		default:
+			return nil, env, fmt.Errorf("rank %d: %w, or --transport tcp", env.Rank, err)
+		}
+	}
+	if offer != nil {
+		defer offer.close() // when all ranks have joined, those of this host have the memory
+	}
+	defer func() {
+		if err != nil && a.shared != nil {
+			a.shared.Close()
+		}
+	}()
+	if env.Foreign != nil {
+		a.self.Host, a.self.Processors = hostName(), processors.Available()
+	}
+	if a.shared != nil && !env.Mixed {
+		a.ProcessEndpoint = a.shared
+		env, err = a.enter(ctx, env, func(netip.Addr) (joinMessage, error) { return a.self, nil })
+		return a, env, err
+	}
+	remote, env, err := a.dialTCP(ctx, env)
 	if err != nil {
-		return nil, "", err
+		return nil, env, err
 	}
-	file, name, err := inherited(env.Memory, bytes)
-	if err != nil {
-		return nil, "", fmt.Errorf("the job's memory: %w: want every process on the way from the launcher to pass it on", err)
+	a.ProcessEndpoint = remote
+	if a.shared != nil {
+		a.ProcessEndpoint = mixed.New(a.shared, remote, func(ctx context.Context, rank int) (bool, error) {
+			theirs, err := a.launcher.memoryOf(ctx, rank)
+			return theirs == a.self.Memory, err
+		})
 	}
-	defer file.Close()
-	if host, ok := os.LookupEnv(envHost); ok {
-		name = host + " " + name
-	}
-	ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Job: env.Secret.Job(), Memory: file, Linger: env.Linger})
-	return ep, name, err
+	return a, env, nil
 }
 
-// dialTCP joins the job, and returns the endpoint for the ranks that exchange
-// messages over TCP.
-func dialTCP(ctx context.Context, env JobEnv, join joinMessage) (*tcp.Endpoint, *client, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// enter joins the job at its control server, and notes what that knows of the job.
+func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (JobEnv, error) {
+	launcher, joined, err := dial(ctx, env, self)
 	if err != nil {
-		return nil, nil, fmt.Errorf("rank %d: listening for the other ranks: %w", env.Rank, err)
+		return env, err
 	}
-	join.Address = listener.Addr().String()
-	launcher, err := dial(ctx, env, join)
+	a.launcher = launcher
+	if joined.Processors > 0 {
+		env.Processors = joined.Processors
+	}
+	if len(joined.Hosts) == env.Size {
+		env.Hosts = joined.Hosts
+	}
+	return env, nil
+}
+
+// dialTCP joins the job, and returns the endpoint for the ranks that exchange messages
+// over TCP.
+func (a *attached) dialTCP(ctx context.Context, env JobEnv) (*tcp.Endpoint, JobEnv, error) {
+	var listener net.Listener
+	env, err := a.enter(ctx, env, func(local netip.Addr) (_ joinMessage, err error) {
+		if listener == nil {
+			if listener, a.self.Address, err = listenForPeers(env, local); err != nil {
+				return a.self, fmt.Errorf("listening for the other ranks: %w", err)
+			}
+		}
+		return a.self, nil
+	})
 	if err != nil {
-		listener.Close()
-		return nil, nil, err
+		if listener != nil {
+			listener.Close()
+		}
+		return nil, env, err
 	}
 	ep, err := tcp.New(tcp.Config{
 		Rank: env.Rank, Size: env.Size, Secret: env.Secret,
-		Listener: listener, Lookup: launcher.lookup, Linger: env.Linger,
+		Listener: listener, Lookup: a.launcher.lookup, Linger: env.Linger,
+		Encrypt: env.Encrypt && env.leavesHost(), Local: env.local(),
 	})
 	if err != nil {
-		launcher.close()
+		a.launcher.close()
 		listener.Close()
-		return nil, nil, err
+		return nil, env, err
 	}
-	return ep, launcher, nil
+	return ep, env, nil
 }
 
-// attach connects an endpoint to the launcher. Shared is the part of the endpoint
-// that uses shared memory, or nil.
-func attach(env JobEnv, ep transport.ProcessEndpoint, shared *shm.Endpoint, launcher *client) *attached {
-	a := &attached{ProcessEndpoint: ep, shared: shared, launcher: launcher, done: make(chan struct{})}
-	go a.receive()
-	if env.Stall > 0 {
-		go a.reportStalls(env.Stall)
+// local returns the number of ranks of this host, or 0 where all share one.
+func (e JobEnv) local() (n int) {
+	if e.Hosts == nil {
+		return 0
 	}
-	return a
+	for _, host := range e.Hosts {
+		if host == e.Hosts[e.Rank] {
+			n++
+		}
+	}
+	return n
+}
+
+// mapMemory returns the endpoint for the ranks that share memory, and the name of that
+// memory: what chorale run has made, or what the ranks of this host find. Offer is what
+// the other ranks find it by.
+func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, err error) {
+	bytes, err := shm.MemoryLen(env.Size)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	var file *os.File
+	if env.Foreign == nil {
+		if file, err = inherited(env.Memory, bytes); err != nil {
+			err = fmt.Errorf("%w: want every process on the way from the launcher to pass it on", err)
+		}
+	} else {
+		file, offer, err = findMemory(env.Size, env.Secret.Job())
+	}
+	if err != nil {
+		return nil, nil, "", fmt.Errorf("the job's memory: %w", err)
+	}
+	if offer == nil { // which passes the file on
+		defer file.Close()
+	}
+	if name, err = memoryName(file); err == nil {
+		ep, err = shm.New(shm.Config{Rank: env.Rank, Size: env.Size, Job: env.Secret.Job(), Memory: file, Linger: env.Linger})
+	}
+	if err != nil {
+		if offer != nil {
+			offer.close()
+		}
+		return nil, nil, "", err
+	}
+	return ep, offer, name, nil
 }
 
 // An attached endpoint reports failed peers and stalls to the launcher, and learns from
@@ -156,10 +206,25 @@ type attached struct {
 	transport.ProcessEndpoint
 	shared   *shm.Endpoint // nil without shared memory
 	launcher *client
+	self     joinMessage           // what the other ranks learn of this one
+	others   *coordinator          // nil in a job of chorale run
 	failed   atomic.Pointer[error] // of an Exchange: why this rank gave up
+	gaveUp   chan struct{}         // closed when failed is set
 	done     chan struct{}         // closed when receive has returned
 	closing  sync.Once
 	closed   error // the result of Close
+}
+
+// begin begins to listen to the launcher, and to report stalls.
+func (a *attached) begin(env JobEnv, c *coordinator) {
+	a.others = c
+	go a.receive()
+	if env.Stall > 0 {
+		go a.reportStalls(env.Stall)
+	}
+	if c != nil && c.session != nil {
+		go a.watchSession()
+	}
 }
 
 // receive handles the launcher's messages. If the launcher is gone, it ends the
@@ -169,8 +234,22 @@ func (a *attached) receive() {
 	if a.launcher.receive(a.Lost) {
 		return
 	}
-	fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
+	who := "the launcher"
+	if a.others != nil {
+		who = "rank 0"
+	}
+	fmt.Fprintf(os.Stderr, "chorale: rank %d: %s is gone, so this rank ends\n", a.Rank(), who)
 	os.Exit(1)
+}
+
+// watchSession ends the process when the foreign launcher is gone.
+func (a *attached) watchSession() {
+	select {
+	case <-a.done: // this rank has left, or rank 0 is gone
+	case <-a.others.session.Gone():
+		fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
+		os.Exit(1)
+	}
 }
 
 // reportStalls tells the launcher what has been waiting here for long.
@@ -193,7 +272,11 @@ func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
 }
 
 // noteFailure is separate from Exchange so that its error does not escape there.
-func (a *attached) noteFailure(err error) { a.failed.CompareAndSwap(nil, &err) }
+func (a *attached) noteFailure(err error) {
+	if a.failed.CompareAndSwap(nil, &err) {
+		close(a.gaveUp)
+	}
+}
 
 func (a *attached) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
 	return a.report(a.ProcessEndpoint.Send(ctx, to, match, kind, data))
@@ -244,6 +327,9 @@ func (a *attached) Close() error {
 		a.closed = a.ProcessEndpoint.Close()
 		a.launcher.close()
 		<-a.done
+		if a.others != nil {
+			a.others.leave(a.gaveUp)
+		}
 	})
 	return a.closed
 }

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,18 +38,21 @@ func TestMain(m *testing.M) {
 }
 
 var programs = map[string]func(args []string) error{
-	"ring":   ring,
-	"absent": absent,
-	"early":  early,
-	"late":   late,
-	"idle":   idle,
-	"gaveup": gaveUp,
-	"swap":   swap,
-	"turns":  takeTurns,
-	"launch": launchShells,
-	"search": search,
-	"closed": closed,
-	"sleep":  func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
+	"ring":     ring,
+	"absent":   absent,
+	"early":    early,
+	"late":     late,
+	"idle":     idle,
+	"await":    await,
+	"gaveup":   gaveUp,
+	"swap":     swap,
+	"turns":    takeTurns,
+	"launch":   launchShells,
+	"search":   search,
+	"closed":   closed,
+	"leave0":   leaveFirst,
+	"describe": report,
+	"sleep":    func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
 // ring ROUNDS [RANK END] sends a token around the ring ROUNDS times. In the middle,
@@ -170,6 +174,39 @@ func closed([]string) error {
 	return ep.Close()
 }
 
+// leaveFirst makes rank 0 leave at once; the others exchange a message when the standard
+// input of rank 1 ends.
+func leaveFirst([]string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	step := transport.Step{Signature: transport.Signature{Call: "message"}}
+	switch ep.Rank() {
+	case 0:
+		fmt.Println("leaves")
+		return ep.Close()
+	case 1:
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+			return err
+		}
+		step.Sends = []transport.Send{{To: []int{2}, Data: []byte{1}}}
+	case 2:
+		step.Recvs = []transport.Recv{{From: 1, Into: make([]byte, 1)}}
+	}
+	return ep.Exchange(context.Background(), step)
+}
+
+// report prints what the rank has found out about its job.
+func report([]string) error {
+	r, err := Describe(context.Background())
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(r)
+}
+
 // idle joins, says so, and never ends by itself.
 func idle([]string) error {
 	if _, _, err := Join(context.Background()); err != nil {
@@ -177,6 +214,18 @@ func idle([]string) error {
 	}
 	fmt.Println("joined")
 	select {}
+}
+
+// await joins, says so, and waits for a message that never comes, of a rank in the other
+// half of the job.
+func await([]string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	fmt.Println("joined")
+	return receive(ep, (ep.Rank()+ep.Size()/2)%ep.Size(), make([]byte, 1))
 }
 
 // gaveUp makes rank 1 give up before any rank has a connection to it, and rank 0 need it.

@@ -7,5 +7,25 @@ import (
 	"os"
 )
 
-// inherited fails: ranks share memory on Linux only.
-func inherited(int, int64) (*os.File, string, error) { return nil, "", errors.ErrUnsupported }
+// Ranks share memory on Linux only.
+
+func inherited(int, int64) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+type memoryOffer struct{}
+
+func (*memoryOffer) close() {}
+
+func findMemory(int, [16]byte) (*os.File, *memoryOffer, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func memoryName(*os.File) (string, error) { return "", errors.ErrUnsupported }
+
+// hostName returns a name that the ranks of a host have in common.
+func hostName() string {
+	if host, ok := os.LookupEnv(envHost); ok {
+		return host
+	}
+	host, _ := os.Hostname() // "" is the name of all that have none
+	return host
+}

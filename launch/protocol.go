@@ -20,8 +20,11 @@ import (
 // name share memory. A rank that was given shared memory and could not map it
 // sends "fallbackReason":"…" instead of a name. The launcher answers with one of
 //
-//	{"joined":true}
+//	{"joined":{}}
 //	{"refused":"rank 3 has joined already"}
+//
+// Where rank 0 takes the launcher's part, its answer comes when all ranks have joined, and
+// says which of them share a host, see joinedMessage.
 //
 // From then on, either side may send at any time. The rank sends
 //
@@ -50,26 +53,39 @@ import (
 // connections show when they end. When a rank finds the connection closed, the
 // launcher is gone, and the rank's process ends.
 type message struct {
-	Join         *joinMessage  `json:"join,omitempty"`
-	Joined       bool          `json:"joined,omitempty"`
-	Refused      string        `json:"refused,omitempty"`
-	AddressQuery *int          `json:"addressQuery,omitempty"`
-	AddressReply *addressReply `json:"addressReply,omitempty"`
-	MemoryQuery  *int          `json:"memoryQuery,omitempty"`
-	MemoryReply  *memoryReply  `json:"memoryReply,omitempty"`
-	FailedPeer   *int          `json:"failedPeer,omitempty"`
-	CMADenied    bool          `json:"cmaDenied,omitempty"`
-	Stalls       *[]stall      `json:"stalls,omitempty"`
-	Abort        string        `json:"abort,omitempty"`
-	Leave        bool          `json:"leave,omitempty"`
-	Left         *int          `json:"left,omitempty"`
-	Lost         *lostMessage  `json:"lost,omitempty"`
+	Join         *joinMessage   `json:"join,omitempty"`
+	Joined       *joinedMessage `json:"joined,omitempty"`
+	Refused      string         `json:"refused,omitempty"`
+	AddressQuery *int           `json:"addressQuery,omitempty"`
+	AddressReply *addressReply  `json:"addressReply,omitempty"`
+	MemoryQuery  *int           `json:"memoryQuery,omitempty"`
+	MemoryReply  *memoryReply   `json:"memoryReply,omitempty"`
+	FailedPeer   *int           `json:"failedPeer,omitempty"`
+	CMADenied    bool           `json:"cmaDenied,omitempty"`
+	Stalls       *[]stall       `json:"stalls,omitempty"`
+	Abort        string         `json:"abort,omitempty"`
+	Leave        bool           `json:"leave,omitempty"`
+	Left         *int           `json:"left,omitempty"`
+	Lost         *lostMessage   `json:"lost,omitempty"`
 }
 
+// A joinMessage is what a rank says of itself. Host and Processors are for a rank that
+// takes the launcher's part: the same name means the same host, and the processors are
+// those that the ranks of that host share.
 type joinMessage struct {
 	Address        string `json:"address,omitempty"`
 	Memory         string `json:"memory,omitempty"`
 	FallbackReason string `json:"fallbackReason,omitempty"`
+	Host           string `json:"host,omitempty"`
+	Processors     int    `json:"processors,omitempty"`
+}
+
+// A joinedMessage says which ranks share a host: Hosts has a number for each rank, or is
+// empty where all share one or the environment says it. Processors is then the number
+// that the selection of algorithms goes by.
+type joinedMessage struct {
+	Hosts      []int `json:"hosts,omitempty"`
+	Processors int   `json:"processors,omitempty"`
 }
 
 type addressReply struct {
@@ -127,13 +143,19 @@ type lostMessage struct {
 	Reason string `json:"reason"`
 }
 
-// maxMessage is the length in bytes of the longest line that either side accepts.
-const maxMessage = 16 << 10
+const (
+	// maxMessage is the length in bytes of the longest line that either side accepts.
+	maxMessage = 16 << 10
 
-// messageScanner returns a scanner of the messages that r delivers, one a line.
-func messageScanner(r io.Reader) *bufio.Scanner {
+	// hostLen is what a rank adds at most to the answer that says which share a host.
+	hostLen = 6
+)
+
+// messageScanner returns a scanner of the messages that r delivers, one a line of at most
+// so many bytes.
+func messageScanner(r io.Reader, longest int) *bufio.Scanner {
 	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 0, 512), maxMessage)
+	s.Buffer(make([]byte, 0, 512), longest)
 	return s
 }
 

@@ -1,0 +1,150 @@
+package launch
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// newAssemblyOf returns the control server of a rank, of a job of so many ranks.
+func newAssemblyOf(t testing.TB, size int) *control {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newControl(controlConfig{
+		size: size, secret: testSecret, listener: l, ofRanks: true, strangers: size,
+		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// joinAll has all ranks of a job join, and returns what they are told.
+func joinAll(t testing.TB, c *control) []joinedMessage {
+	t.Helper()
+	told := make([]joinedMessage, c.size)
+	var ranks sync.WaitGroup
+	for rank := range c.size {
+		ranks.Go(func() {
+			env := testEnv(c.address())
+			env.Rank, env.Size = rank, c.size
+			host := joinMessage{Host: fmt.Sprint("host", rank/8), Processors: 8}
+			client, joined, err := dial(t.Context(), env, saying(host))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			told[rank] = joined
+			client.close()
+		})
+	}
+	ranks.Wait()
+	return told
+}
+
+func TestAThousandRanksJoin(t *testing.T) {
+	const size = 1000
+	want := joinedMessage{Hosts: make([]int, size), Processors: size}
+	for rank := range want.Hosts {
+		want.Hosts[rank] = rank / 8
+	}
+	for rank, told := range joinAll(t, newAssemblyOf(t, size)) {
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Fatalf("rank %d is told (-want +got):\n%s", rank, diff)
+		}
+	}
+}
+
+// BenchmarkJoin has ranks of one process join at once, with a socket each.
+func BenchmarkJoin(b *testing.B) {
+	for _, size := range []int{64, 1000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			for b.Loop() {
+				c := newAssemblyOf(b, size)
+				joinAll(b, c)
+				c.close()
+			}
+		})
+	}
+}
+
+func TestRanksLearnWhichOfThemHaveNotJoined(t *testing.T) {
+	c := newAssemblyOf(t, 8)
+	refused := make(chan error, 2)
+	for _, rank := range []int{0, 3} {
+		r := dialRaw(t, c, rank)
+		r.send(joinLine(rank))
+		go func() {
+			r.in.Scan()
+			if want := "of 8 ranks, ranks 1–2 and 4–7 have not joined within 5m0s"; !strings.Contains(r.in.Text(), want) {
+				refused <- fmt.Errorf("rank %d is told %q, want %q", rank, r.in.Text(), want)
+				return
+			}
+			refused <- nil
+		}()
+	}
+	for joined := 0; joined < 2; {
+		c.mu.Lock()
+		joined = 0
+		for _, m := range c.members {
+			if m.conn != nil {
+				joined++
+			}
+		}
+		c.mu.Unlock()
+	}
+	c.refuseAssembly()
+	for range 2 {
+		if err := <-refused; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A rank of a launcher that restarts lost ones comes a second time.
+func TestARankOfAnAssemblyJoinsOnce(t *testing.T) {
+	c := newAssemblyOf(t, 2)
+	dialRaw(t, c, 1).send(joinLine(1))
+	for joined := false; !joined; {
+		c.mu.Lock()
+		joined = c.members[1].conn != nil
+		c.mu.Unlock()
+	}
+	again := dialRaw(t, c, 1)
+	again.send(joinLine(1))
+	again.expect(`{"refused":"rank 1 has joined already"}`)
+}
+
+func TestARankIsLostWithItsConnection(t *testing.T) {
+	c := newAssemblyOf(t, 2)
+	zero, one := dialRaw(t, c, 0), dialRaw(t, c, 1)
+	zero.send(joinLine(0))
+	one.send(joinLine(1))
+	zero.expect(`{"joined":{"hosts":[0,0],"processors":1}}`)
+	one.conn.Close()
+	zero.expect(`{"lost":{"rank":1,"reason":"its connection to rank 0 ended"}}`)
+}
+
+func TestARankThatLeavesIsNotLost(t *testing.T) {
+	c := newAssemblyOf(t, 2)
+	zero, one := dialRaw(t, c, 0), dialRaw(t, c, 1)
+	zero.send(joinLine(0))
+	one.send(joinLine(1))
+	one.expect(`{"joined":{"hosts":[0,0],"processors":1}}`)
+	one.send(`{"leave":true}`)
+	one.expect(`{"left":1}`)
+	one.conn.Close()
+	c.failedPeer(1) // waits for the end of its connection
+	zero.expect(`{"joined":{"hosts":[0,0],"processors":1}}`)
+	zero.send(`{"addressQuery":1}`)
+	zero.expect(`{"addressReply":{"rank":1,"address":"","left":true}}`)
+}

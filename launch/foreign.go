@@ -1,0 +1,158 @@
+package launch
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/join"
+)
+
+// The variables that a user may set for a job of another launcher, beside those of
+// package join. CHORALE_TOKEN is then any text.
+const (
+	envTokenFile = "CHORALE_TOKEN_FILE" // a file that holds the token, which others cannot read
+	envInsecure  = "CHORALE_INSECURE"   // 1: a job without a secret, where nothing else gives it one
+)
+
+const (
+	minToken = 16      // characters of a token: it is all that keeps others out
+	maxToken = 4 << 10 // bytes
+
+	// foreignStall is JobEnv.Stall in jobs of other launchers, as chorale run has it.
+	foreignStall = 30 * time.Second
+)
+
+// A Foreign is what the environment says under another launcher than chorale run.
+type Foreign struct {
+	Place join.Place
+
+	// SecretSource says where the job's secret comes from, after [Join].
+	SecretSource string
+
+	token    string // the user's; "" for none
+	insecure bool
+}
+
+// foreignJob returns the job in which another launcher, or none, has started this process.
+func foreignJob(v *variables) (JobEnv, error) {
+	place, err := join.Find(v.lookup)
+	if err != nil {
+		return JobEnv{}, err
+	}
+	if place.Size == 1 {
+		return JobEnv{Launched: place.Launcher != join.None, Transport: "inproc", Size: 1, Foreign: &Foreign{Place: place}}, nil
+	}
+	f := &Foreign{Place: place}
+	env := JobEnv{Launched: true, Foreign: f, Transport: "shm", Mixed: true, Rank: place.Rank, Size: place.Size, Stall: foreignStall}
+	switch t, ok := v.lookup(envTransport); {
+	case !ok || t == "auto":
+	case t == "shm" || t == "tcp":
+		env.Transport, env.Mixed = t, false
+	case t == "inproc":
+		v.fail("%s=inproc: %s has started %d processes, and goroutines of one process are one of them: want auto, shm or tcp", envTransport, place.Launcher, place.Size)
+	default:
+		v.fail("%s=%s: want auto, shm or tcp", envTransport, t)
+	}
+	f.readToken(v)
+	v.user(&env)
+	return env, v.err
+}
+
+// readToken reads the user's token, if there is one.
+func (f *Foreign) readToken(v *variables) {
+	insecure, _ := v.lookup(envInsecure)
+	if f.insecure = insecure == "1"; insecure != "" && !f.insecure {
+		v.fail("%s=%s: want 1, or the variable unset", envInsecure, insecure)
+	}
+	token, set := v.lookup(envToken)
+	name, file := v.lookup(envTokenFile)
+	switch {
+	case set && file:
+		v.fail("%s and %s are both set: want one of them", envToken, envTokenFile)
+	case set:
+		f.token, f.SecretSource = token, envToken
+	case file:
+		var err error
+		if f.token, err = readTokenFile(name); err != nil {
+			v.fail("%s: %w", envTokenFile, err)
+		}
+		f.SecretSource = envTokenFile + "=" + name
+	default:
+		return
+	}
+	if len(f.token) < minToken || len(f.token) > maxToken {
+		v.fail("%s: the token has %d bytes: want %d or more, %d at most, as from openssl rand -hex 32", f.SecretSource, len(f.token), minToken, maxToken)
+	}
+}
+
+// readTokenFile returns what a file holds, without the white space around it. Whoever is
+// neither the file's owner nor in its group must not be able to read it.
+func readTokenFile(name string) (string, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxToken {
+		return "", fmt.Errorf("%s is not a file of %d bytes at most", name, maxToken)
+	}
+	if openToAll(info) {
+		return "", fmt.Errorf("every user can read %s: chmod 600 it, or mount it with defaultMode 0400", name)
+	}
+	data, err := os.ReadFile(name)
+	return strings.TrimSpace(string(data)), err
+}
+
+// localSecret returns the secret of a job whose ranks are all on this host, and the name of
+// the file that holds it. The first rank that asks makes the file; the directory is this
+// user's alone.
+func localSecret(job string) (s proof.Secret, name string, err error) {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		if dir, err = os.UserCacheDir(); err != nil {
+			return s, "", fmt.Errorf("no directory for the secret of this job: %w", err)
+		}
+	}
+	dir = filepath.Join(dir, "chorale")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return s, "", fmt.Errorf("no directory for the secret of this job: %w", err)
+	}
+	sum := sha256.Sum256([]byte(job))
+	name = filepath.Join(dir, "job-"+hex.EncodeToString(sum[:16]))
+	if err := offerSecret(dir, name); err != nil {
+		return s, "", fmt.Errorf("the secret of this job: %w", err)
+	}
+	text, err := readTokenFile(name)
+	if err == nil {
+		s, err = proof.ParseSecret(text)
+	}
+	if err != nil {
+		return s, "", fmt.Errorf("the secret of this job in %s: %w", name, err)
+	}
+	return s, name, nil
+}
+
+// offerSecret writes a new secret to the file of that name, unless there is one. Others
+// find the whole of it, or none.
+func offerSecret(dir, name string) error {
+	f, err := os.CreateTemp(dir, "new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(proof.NewSecret().Reveal())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), name); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/chorale-go/chorale/launch/join"
+)
+
+// A byHand is ranks that a user starts one by one, each with variables of its own.
+type byHand struct {
+	t     *testing.T
+	dir   string // for the secret
+	ranks []*handRank
+}
+
+type handRank struct {
+	cmd      *exec.Cmd
+	out, err lockedBuilder
+}
+
+// startByHand starts a program of this package as the ranks of a job that no launcher has
+// started. Env returns the variables of a rank beside its place.
+func startByHand(t *testing.T, size int, env func(rank int) []string, args ...string) *byHand {
+	t.Helper()
+	return startByHandWith(t, size, nil, env, args...)
+}
+
+// startByHandWith does so with a standard input for all ranks.
+func startByHandWith(t *testing.T, size int, input *os.File, env func(rank int) []string, args ...string) *byHand {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &byHand{t: t, dir: t.TempDir()}
+	rendezvous := freeAddress(t)
+	for rank := range size {
+		r := &handRank{cmd: exec.Command(self, args...)}
+		if input != nil {
+			r.cmd.Stdin = input
+		}
+		r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.err
+		r.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+b.dir, "CHORALE_RENDEZVOUS="+rendezvous,
+			fmt.Sprintf("CHORALE_RANK=%d", rank), fmt.Sprintf("CHORALE_SIZE=%d", size))
+		if env != nil {
+			r.cmd.Env = append(r.cmd.Env, env(rank)...)
+		}
+		if err := r.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.cmd.Process.Kill(); r.cmd.Wait() })
+		b.ranks = append(b.ranks, r)
+	}
+	return b
+}
+
+// freeAddress returns an address of this host at which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// wait returns the exit status of each rank, -1 where a signal ended it.
+func (b *byHand) wait() (statuses []int) {
+	b.t.Helper()
+	watchdog := time.AfterFunc(time.Minute, func() {
+		for _, r := range b.ranks {
+			r.cmd.Process.Kill()
+		}
+	})
+	defer watchdog.Stop()
+	for _, r := range b.ranks {
+		r.cmd.Wait() // the state has it
+		statuses = append(statuses, r.cmd.ProcessState.ExitCode())
+	}
+	if !watchdog.Stop() {
+		b.t.Errorf("the job hangs:\n%s", b)
+	}
+	return statuses
+}
+
+func (b *byHand) String() string {
+	var s strings.Builder
+	for rank, r := range b.ranks {
+		fmt.Fprintf(&s, "rank %d: %s%s\n", rank, &r.out, &r.err)
+	}
+	return s.String()
+}
+
+func setAll(vars ...string) func(int) []string { return func(int) []string { return vars } }
+
+func TestRanksThatAUserStartsFindEachOther(t *testing.T) {
+	for _, size := range []int{1, 2, 7} {
+		for _, transport := range []string{"auto", "tcp", "shm"} {
+			b := startByHand(t, size, setAll("CHORALE_TRANSPORT="+transport), "ring", "5")
+			if statuses := b.wait(); slices.Max(statuses) != 0 || slices.Min(statuses) != 0 {
+				t.Errorf("%d ranks over %s end with %v:\n%s", size, transport, statuses, b)
+			}
+			if n := strings.Count(b.String(), "token 5\n"); n != size {
+				t.Errorf("%d ranks over %s: %d have the token:\n%s", size, transport, n, b)
+			}
+			if left, _ := filepath.Glob(filepath.Join(b.dir, "chorale", "*")); left != nil {
+				t.Errorf("%d ranks over %s leave %v", size, transport, left)
+			}
+		}
+	}
+}
+
+func (b *byHand) reports() (all []Report) {
+	b.t.Helper()
+	if statuses := b.wait(); slices.Max(statuses) != 0 {
+		b.t.Fatalf("%v:\n%s", statuses, b)
+	}
+	for _, r := range b.ranks {
+		var report Report
+		if err := json.Unmarshal([]byte(r.out.String()), &report); err != nil {
+			b.t.Fatalf("%v:\n%s", err, b)
+		}
+		all = append(all, report)
+	}
+	return all
+}
+
+func TestRanksOfAHostFindTheMemoryThatTheyShare(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks share memory on Linux alone")
+	}
+	hosts := []string{"a", "a", "b", "a", "b"}
+	b := startByHand(t, 5, func(rank int) []string { return []string{"CHORALE_HOST=" + hosts[rank]} }, "describe")
+	for rank, r := range b.reports() {
+		var want []int
+		for other := range hosts {
+			if other != rank && hosts[other] == hosts[rank] {
+				want = append(want, other)
+			}
+		}
+		if diff := cmp.Diff(want, r.SharesMemory); diff != "" || r.Hosts != 2 || r.Launcher != join.ByHand {
+			t.Errorf("rank %d of %d hosts, launched %s (-want +got):\n%s", rank, r.Hosts, r.Launcher, diff)
+		}
+	}
+}
+
+// The memory of a job is not that of another one, though both begin at the same time.
+func TestJobsDoNotShareMemory(t *testing.T) {
+	jobs := []*byHand{startByHand(t, 3, nil, "describe"), startByHand(t, 3, nil, "describe")}
+	for _, b := range jobs {
+		for rank, r := range b.reports() {
+			if len(r.SharesMemory) != 2 && r.FallbackReason == "" {
+				t.Errorf("rank %d shares memory with %v", rank, r.SharesMemory)
+			}
+		}
+	}
+}
+
+func TestALostRankEndsAJobThatAUserHasStarted(t *testing.T) {
+	for _, test := range []struct {
+		rank, how, want string
+	}{
+		{"2", "killed", "rank 2"},
+		{"2", "7", "rank 2"},
+		{"0", "killed", "rank 0"},
+	} {
+		b := startByHand(t, 4, nil, "ring", "100000", test.rank, test.how)
+		statuses := b.wait()
+		for rank, status := range statuses {
+			if fmt.Sprint(rank) != test.rank && (status != 1 || !strings.Contains(b.ranks[rank].err.String(), test.want)) {
+				t.Errorf("rank %s %s: rank %d ends with status %d and says %q", test.rank, test.how, rank, status, &b.ranks[rank].err)
+			}
+		}
+	}
+}
+
+// Rank 0 serves the control connections until the last rank has left.
+func TestRankZeroWaitsForTheRanksThatGoOn(t *testing.T) {
+	input, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	b := startByHandWith(t, 3, input, nil, "leave0")
+	for !strings.Contains(b.ranks[0].out.String(), "leaves") {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // for a rank 0 that does not wait
+	w.Close()
+	if statuses := b.wait(); slices.Max(statuses) != 0 || slices.Min(statuses) != 0 {
+		t.Errorf("%v:\n%s", statuses, b)
+	}
+}
+
+func TestAJobWithoutASecretIsRefusedWhereOthersReachIt(t *testing.T) {
+	dir := t.TempDir()
+	open := filepath.Join(dir, "open")
+	if err := os.WriteFile(open, []byte(strings.Repeat("x", 40)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const rendezvous = "CHORALE_RENDEZVOUS=node1.invalid:4711"
+	for _, test := range []struct {
+		vars []string
+		want string
+	}{
+		{[]string{rendezvous}, "the ranks of this job have no secret: set CHORALE_TOKEN or CHORALE_TOKEN_FILE"},
+		{[]string{rendezvous, "CHORALE_TOKEN=short"}, "CHORALE_TOKEN: the token has 5 bytes: want 16 or more"},
+		{[]string{rendezvous, "CHORALE_TOKEN_FILE=" + open}, "every user can read " + open},
+		{[]string{rendezvous, "CHORALE_TOKEN_FILE=" + dir}, dir + " is not a file of 4096 bytes at most"},
+		{[]string{rendezvous, "CHORALE_TOKEN=" + strings.Repeat("x", 40), "CHORALE_TOKEN_FILE=" + open}, "are both set"},
+		{[]string{"CHORALE_INSECURE=yes"}, "CHORALE_INSECURE=yes: want 1, or the variable unset"},
+		{[]string{"CHORALE_TRANSPORT=inproc"}, "are goroutines"},
+		{[]string{"CHORALE_TRANSPORT=pigeon"}, "CHORALE_TRANSPORT=pigeon: want auto, shm or tcp"},
+	} {
+		b := startByHand(t, 1, func(int) []string { return append([]string{"CHORALE_SIZE=2"}, test.vars...) }, "ring", "1")
+		if statuses := b.wait(); statuses[0] != 1 || !strings.Contains(b.ranks[0].err.String(), test.want) {
+			t.Errorf("%v: status %v, %q, want %q", test.vars, statuses, &b.ranks[0].err, test.want)
+		}
+	}
+}
+
+func TestRanksWithDifferentTokensAreNotInOneJob(t *testing.T) {
+	b := startByHand(t, 2, func(rank int) []string {
+		return []string{"CHORALE_TOKEN=" + strings.Repeat(fmt.Sprint(rank), 32)}
+	}, "ring", "1")
+	b.ranks[1].cmd.Wait()
+	if err := b.ranks[1].err.String(); !strings.Contains(err, "belongs to another job") {
+		t.Errorf("rank 1 says %q", err)
+	}
+	b.ranks[0].cmd.Process.Kill() // it waits for rank 1
+}
+
+func TestTheLayoutNumbersHostsAndCountsProcessorsForEach(t *testing.T) {
+	for _, test := range []struct {
+		hosts      string // of each rank
+		processors map[byte]int
+		want       joinedMessage
+	}{
+		{"aaaa", map[byte]int{'a': 8}, joinedMessage{[]int{0, 0, 0, 0}, 4}},
+		{"aaaa", map[byte]int{'a': 2}, joinedMessage{[]int{0, 0, 0, 0}, 2}},
+		{"aabb", map[byte]int{'a': 2, 'b': 2}, joinedMessage{[]int{0, 0, 1, 1}, 4}},
+		{"baba", map[byte]int{'a': 2, 'b': 1}, joinedMessage{[]int{0, 1, 0, 1}, 2}},
+		{"abbb", map[byte]int{'a': 64, 'b': 1}, joinedMessage{[]int{0, 1, 1, 1}, 1}},
+	} {
+		members := make([]member, len(test.hosts))
+		for rank := range members {
+			members[rank].Host = test.hosts[rank : rank+1]
+			members[rank].Processors = test.processors[test.hosts[rank]]
+		}
+		if diff := cmp.Diff(test.want, layout(members)); diff != "" {
+			t.Errorf("%s with processors %v (-want +got):\n%s", test.hosts, maps.Collect(maps.All(test.processors)), diff)
+		}
+	}
+}
