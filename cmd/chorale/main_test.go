@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -55,6 +56,7 @@ func TestCommand(t *testing.T) {
 			env.Setenv("GOCACHE", cache[0])
 			env.Setenv("GOMODCACHE", cache[1])
 			env.Setenv("REPOSITORY", repository)
+			env.Setenv("PORT", freePort(t))
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 			return nil
 		},
@@ -65,6 +67,17 @@ func TestCommand(t *testing.T) {
 			"empty":  empty,
 		},
 	})
+}
+
+// freePort returns a port at which nothing listened a moment ago.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // it has one
+	return port
 }
 
 // status N COMMAND… runs a command, which must exit with status N.
