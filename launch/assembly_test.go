@@ -18,8 +18,8 @@ func newAssemblyOf(t testing.TB, size int) *control {
 		t.Fatal(err)
 	}
 	c, err := newControl(controlConfig{
-		size: size, secret: testSecret, listener: l, ofRanks: true, strangers: size,
-		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }},
+		size: size, secret: testSecret, listener: l, addresses: l.Addr().String(), ofRanks: true, strangers: size,
+		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }, func(int) {}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,33 @@ import (
 	"strings"
 )
 
+// find returns what to run: the path of an executable, or the directory of a Go package.
+// The path is "" if the program is not copied to the hosts that run it.
+func (c *Config) find() (path string, isPackage bool, err error) {
+	r := c.Remote
+	switch {
+	case r == nil:
+		return find(c.Program)
+	case !isPath(c.Program):
+		return "", false, nil
+	case !r.NoCopy:
+		return find(c.Program)
+	}
+	if _, isPackage, _ = find(c.Program); isPackage {
+		return "", false, usagef("%s is a Go package: to run it without a copy, want an executable that every host has", c.Program)
+	}
+	c.Program, err = filepath.Abs(c.Program)
+	return "", false, err
+}
+
+// isPath reports whether a program is named by a path, and not looked up in PATH.
+func isPath(program string) bool {
+	return strings.ContainsRune(filepath.ToSlash(program), '/') || program == "." || program == ".."
+}
+
 // find returns the path of an executable, or the directory of a Go package.
 func find(program string) (path string, isPackage bool, err error) {
-	isPath := strings.ContainsRune(filepath.ToSlash(program), '/') || program == "." || program == ".."
+	isPath := isPath(program)
 	info, statErr := os.Stat(program)
 	isDir := statErr == nil && info.IsDir()
 	switch {
@@ -47,9 +71,20 @@ func dirOf(file string) string {
 	return "." + string(filepath.Separator) + dir
 }
 
-// buildPrefix begins the name of the directory of a build. The rest is random, and no
+// buildPrefix begins the name of the directory of a build, or of a copied program. The rest is random, and no
 // part of the job's secret: other users can read the names of directories.
 const buildPrefix = "chorale-"
+
+// tempDir makes a directory for this user alone, which is removed when the job is over.
+func (j *job) tempDir() (string, error) {
+	// The guard learns of the directory before it exists, so that none is left.
+	tmp, err := filepath.Abs(filepath.Join(os.TempDir(), buildPrefix+rand.Text()))
+	if err != nil {
+		return "", err
+	}
+	j.guard.send(guardMessage{Path: tmp})
+	return tmp, os.Mkdir(tmp, 0o700)
+}
 
 // build builds the Go package in a directory, as part of that directory's own
 // module, and returns the path of the executable.
@@ -58,22 +93,19 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
 	}
-	// The guard learns of the directory before it exists, so that none is left.
-	tmp, err := filepath.Abs(filepath.Join(os.TempDir(), buildPrefix+rand.Text()))
+	tmp, err := j.tempDir()
 	if err != nil {
 		return "", err
 	}
-	j.guard.send(guardMessage{Path: tmp})
 	bin, work := filepath.Join(tmp, "bin"), filepath.Join(tmp, "work")
-	if err := errors.Join(os.Mkdir(tmp, 0o700), os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(bin, 0o700), os.Mkdir(work, 0o700)); err != nil {
 		return "", err
 	}
 	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
 	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, tokenVariable(j.secret)) // so that intermediate files are removed too
-	cmd.Args[0] = "go build " + dir
-	p := &process{rank: -1, cmd: cmd}
-	if err := j.start(p, "", false); err != nil {
+	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, j.mark) // so that intermediate files are removed too
+	p := &process{rank: -1, name: "go build " + dir, cmd: cmd}
+	if err := j.start(p, j.forward("", false)); err != nil {
 		return "", err
 	}
 	err = j.supervise(p).wait(ctx)

@@ -38,16 +38,19 @@ type controlConfig struct {
 	shared    bool          // all ranks must share memory
 	stall     time.Duration // how long ranks may wait for each other
 	listener  net.Listener  // nil for one of this host alone
-	encrypted bool          // connections leave the host, and go on as TLS
+	addresses string        // at which ranks reach the listener; "" for its own
+	encrypted bool          // connections go on as TLS
+	layout    joinedMessage // what ranks are told that join
 	ofRanks   bool          // a rank serves it, since no launcher of chorale's sees the ranks' ends
 	controlHooks
 }
 
-// controlHooks are what a control tells its job. None of them may block.
+// controlHooks are what a control tells its job. Unless it says so, none may block.
 type controlHooks struct {
 	report     func(format string, args ...any) // a line of -v, in a goroutine of its own
 	failed     func(error)                      // it cannot accept connections
 	deadlocked func(deadlock)                   // ranks wait for each other
+	dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
 }
 
 // A member is what the launcher knows of one rank.
@@ -75,6 +78,7 @@ func newControl(cfg controlConfig) (c *control, err error) {
 		if cfg.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("listening for the ranks: %w", err)
 		}
+		cfg.addresses = cfg.listener.Addr().String()
 	}
 	prover := proof.NewProver(cfg.secret, proof.Launcher, cfg.size)
 	prover.TLS = cfg.encrypted
@@ -105,7 +109,9 @@ func newControl(cfg controlConfig) (c *control, err error) {
 	return c, nil
 }
 
-func (c *control) address() string { return c.server.Listener.Addr().String() }
+// address returns the address at which ranks reach the launcher, or several with commas
+// between them.
+func (c *control) address() string { return c.addresses }
 
 // serve handles the messages of a rank, which has proven the job's secret, until its
 // connection ends.
@@ -139,12 +145,17 @@ func (c *control) serve(rank int, conn net.Conn) {
 	}
 	defer func() {
 		c.mu.Lock()
-		c.members[rank].over = true
+		m := &c.members[rank]
+		m.over = true
+		dropped := !m.left && m.ended == "" && !c.closed
 		if c.ofRanks {
-			c.endLocked(rank, "its connection to rank 0 ended", c.members[rank].left)
+			c.endLocked(rank, "its connection to rank 0 ended", m.left)
 		}
 		c.mu.Unlock()
 		close(drained)
+		if dropped {
+			c.dropped(rank)
+		}
 	}()
 	conn.SetReadDeadline(time.Time{})
 	for in.Scan() {
@@ -178,7 +189,7 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 	if c.ofRanks {
 		c.assemble()
 	} else {
-		writeMessage(conn, message{Joined: &joinedMessage{}})
+		writeMessage(conn, message{Joined: &c.layout})
 	}
 	if j.FallbackReason != "" {
 		go c.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block

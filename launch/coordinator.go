@@ -143,11 +143,12 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 		env.Control = network.Join([]netip.Addr{loopback}, network.Port(listener))
 	}
 	c.control, err = newControl(controlConfig{
-		size: env.Size, secret: env.Secret, listener: listener, encrypted: env.leavesHost(),
+		size: env.Size, secret: env.Secret, listener: listener, addresses: env.Control, encrypted: env.leavesHost(),
 		shared: env.Transport == "shm" && !env.Mixed, stall: env.Stall, ofRanks: true,
 		controlHooks: controlHooks{
 			report:     func(string, ...any) {}, // of -v
 			failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
+			dropped:    func(int) {}, // the control itself takes the rank for lost
 			deadlocked: func(d deadlock) { go fmt.Fprintln(os.Stderr, "chorale: "+d.report(env.Stall)) },
 		},
 	})

@@ -1,5 +1,5 @@
-// Package launch starts the ranks of a job as processes of this machine, and
-// joins the job in which a process was started.
+// Package launch starts the ranks of a job as processes of this machine, or of several
+// hosts, and joins the job in which a process was started.
 //
 // [Run] is the launcher's side: it starts the ranks, forwards their output, and
 // ends the job as a whole. [Join] is the rank's side. Most programs call neither:
@@ -19,6 +19,14 @@
 // protocol.go defines the messages that follow: a rank asks for the addresses of its
 // peers, and the launcher announces ranks that are lost.
 //
+// # Several hosts
+//
+// With [Config.Remote], the launcher reaches each host over ssh, and starts an agent
+// there: [Agent] does for the ranks of its host what Run does for those of this one. The
+// secret, the program, its output and input, signals, and the ends of ranks go over that
+// connection; remote.go and frame.go define what is said. The control server stays with
+// the launcher.
+//
 // # The end of a job
 //
 // When a rank fails, the other ranks fail too, because their operations with it
@@ -28,7 +36,7 @@
 // A job leaves nothing behind. Every rank leads a process group of its own, and
 // a guard process outlives a launcher that is killed: it kills the groups and
 // removes the files. On Linux, the guard also finds processes that have left
-// their group, by the environment that they inherited; if launcher and guard are
+// their group, by a variable that they inherited; if launcher and guard are
 // both killed, the kernel kills the ranks. Shared memory has no name, and ends
 // with the last process that maps it. On Windows there are no process groups: a
 // rank ends with its launcher, but the processes that the rank started may live

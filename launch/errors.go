@@ -9,15 +9,66 @@ import (
 
 // An EndError names the rank whose failure ended the job, and how it ended.
 type EndError struct {
-	Rank  int // -1 if the ranks were goroutines of one process
-	State *os.ProcessState
+	Rank int    // -1 if the ranks were goroutines of one process
+	Host string // as [Config.Remote] names it; "" if that is nil
+	Exit Exit
 }
 
 func (e *EndError) Error() string {
 	if e.Rank < 0 {
-		return "the program " + endPhrase(e.State)
+		return "the program " + e.Exit.phrase()
 	}
-	return fmt.Sprintf("rank %d %s", e.Rank, endPhrase(e.State))
+	return rankName(e.Rank, e.Host) + " " + e.Exit.phrase()
+}
+
+// rankName names a rank, and its host if that is not the launcher's.
+func rankName(rank int, host string) string {
+	if host == "" {
+		return fmt.Sprintf("rank %d", rank)
+	}
+	return fmt.Sprintf("rank %d on host %s", rank, host)
+}
+
+// An Exit says how a process ended. The zero value is success.
+type Exit struct {
+	Status     int    // the exit status; -1 if a signal ended the process
+	Signal     int    // the number of that signal, as the process's host counts; 0 if none did
+	SignalName string // as in "killed"
+}
+
+// exitOf returns how a process of this host ended.
+func exitOf(state *os.ProcessState) Exit {
+	if sig := killedBy(state); sig != nil {
+		return Exit{Status: -1, Signal: number(sig), SignalName: sig.String()}
+	}
+	return Exit{Status: state.ExitCode()}
+}
+
+// Success reports whether the process ended with status 0.
+func (e Exit) Success() bool { return e == Exit{} }
+
+// String describes the end, as in "exited with status 2" or "killed by signal 9 (killed)".
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("killed by signal %d (%s)", e.Signal, e.SignalName)
+	}
+	return fmt.Sprintf("exited with status %d", e.Status)
+}
+
+// phrase is String as a predicate, as in "was killed by signal 9 (killed)".
+func (e Exit) phrase() string {
+	if e.Signal != 0 {
+		return "was " + e.String()
+	}
+	return e.String()
+}
+
+// shellStatus returns the exit status that a shell would show for the process.
+func (e Exit) shellStatus() int {
+	if e.Signal != 0 {
+		return 128 + e.Signal
+	}
+	return e.Status
 }
 
 // A SignalError says that a signal to the launcher ended the job.
@@ -56,38 +107,13 @@ func Status(err error) int {
 	case errors.As(err, &usage):
 		return 2
 	case errors.As(err, &end):
-		return statusOf(end.State)
+		return end.Exit.shellStatus()
 	case errors.As(err, &signal):
 		return 128 + number(signal.Signal)
 	case errors.Is(err, syscall.EPIPE):
 		return 128 + brokenPipe
 	}
 	return 1
-}
-
-// howEnded describes how a process ended, as in "exited with status 2" or "killed by
-// signal 9 (killed)".
-func howEnded(state *os.ProcessState) string {
-	if sig := killedBy(state); sig != nil {
-		return "killed by signal " + signalName(sig)
-	}
-	return fmt.Sprintf("exited with status %d", state.ExitCode())
-}
-
-// endPhrase is howEnded as a predicate, as in "was killed by signal 9 (killed)".
-func endPhrase(state *os.ProcessState) string {
-	if killedBy(state) != nil {
-		return "was " + howEnded(state)
-	}
-	return howEnded(state)
-}
-
-// statusOf returns the exit status that a shell would show for a process.
-func statusOf(state *os.ProcessState) int {
-	if sig := killedBy(state); sig != nil {
-		return 128 + number(sig)
-	}
-	return state.ExitCode()
 }
 
 // signalName returns a signal's number and name, as in "9 (killed)".

@@ -28,7 +28,7 @@ func Guard(r io.Reader) {
 // A guardMessage tells a guard of something that must not outlive the job. It is
 // one line of JSON with one field.
 type guardMessage struct {
-	Token string `json:"token,omitempty"` // a variable in the environment of every process of the job
+	Mark  string `json:"mark,omitempty"`  // a variable in the environment of every process of the job
 	Group int    `json:"group,omitempty"` // a process group that was started
 	Ended int    `json:"ended,omitempty"` // a process group that has ended
 	Path  string `json:"path,omitempty"`  // a file or directory that will be created
@@ -37,7 +37,7 @@ type guardMessage struct {
 // A cleanup lists what has to be removed when the job is over.
 type cleanup struct {
 	effects effects
-	token   string
+	mark    string
 	groups  map[int]bool
 	paths   []string
 }
@@ -68,8 +68,8 @@ func (c *cleanup) read(r io.Reader) {
 // the user.
 func (c *cleanup) record(m guardMessage) {
 	switch {
-	case isTokenVariable(m.Token):
-		c.token = m.Token
+	case isMark(m.Mark):
+		c.mark = m.Mark
 	case m.Group > 1:
 		if c.groups == nil {
 			c.groups = make(map[int]bool)
@@ -93,7 +93,7 @@ func (c *cleanup) run() {
 	deadline := time.Now().Add(cleanupTimeout)
 	// A process may start another during the search, and a killed process may
 	// write for another moment.
-	for c.token != "" && c.effects.sweep(c.token) > 0 && time.Now().Before(deadline) {
+	for c.mark != "" && c.effects.sweep(c.mark) > 0 && time.Now().Before(deadline) {
 		time.Sleep(time.Millisecond)
 	}
 	for _, path := range c.paths {
@@ -115,7 +115,7 @@ type guard struct {
 // startGuard starts this process's own executable with the arguments given, or
 // nothing if args is nil. The guard process gets a session of its own, so that a
 // signal that ends the launcher does not reach it. Its environment lacks the
-// variables of the job, so that it does not kill itself in the sweep.
+// mark of the job, so that it does not kill itself in the sweep.
 func startGuard(args []string) (*guard, error) {
 	g := &guard{cleanup: cleanup{effects: system}}
 	if args == nil {

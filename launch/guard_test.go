@@ -61,17 +61,17 @@ func acts(done *[]string) effects {
 }
 
 func TestAGuardActsOnNotesOfALauncherAlone(t *testing.T) {
-	token := tokenVariable(testSecret)
+	mark := newMark()
 	var done []string
 	c := cleanup{effects: acts(&done)}
 	c.read(strings.NewReader(strings.Join([]string{
 		`{"group":1}`, `{"group":-5}`, `{"group":0}`, `{"group":77}`, `{"group":78}`, `{"ended":78}`,
-		`{"token":"PATH=/bin"}`, `{"token":"CHORALE_TOKEN="}`, `{"token":"` + token + `"}`,
+		`{"mark":"PATH=/bin"}`, `{"mark":"CHORALE_MARK="}`, `{"mark":"` + mark + `"}`,
 		`{"path":"/"}`, `{"path":"/home"}`, `{"path":"chorale-x"}`, `{"path":"/tmp/chorale-x/.."}`, `{"path":"/tmp/chorale-x"}`,
 		`{"path":"/tmp/chorale-y`, `nonsense`, strings.Repeat("x", 1<<20), `{"group":79}`,
 	}, "\n")))
 	c.run()
-	if want := []string{"kill 77", "sweep " + token, "remove /tmp/chorale-x"}; !slices.Equal(done, want) {
+	if want := []string{"kill 77", "sweep " + mark, "remove /tmp/chorale-x"}; !slices.Equal(done, want) {
 		t.Errorf("%q, want %q", done, want)
 	}
 }
@@ -79,9 +79,9 @@ func TestAGuardActsOnNotesOfALauncherAlone(t *testing.T) {
 // FuzzGuard writes to a guard what no launcher writes. The guard reads all of it before
 // it acts, and acts on nothing but what a job can have.
 func FuzzGuard(f *testing.F) {
-	f.Add("{\"token\":\"" + tokenVariable(testSecret) + "\"}\n{\"group\":77}\n{\"path\":\"/tmp/chorale-x\"}\n")
+	f.Add("{\"mark\":\"" + newMark() + "\"}\n{\"group\":77}\n{\"path\":\"/tmp/chorale-x\"}\n")
 	f.Add("{\"group\":77}\n{\"ended\":77}\n{\"group\":1}\n{\"group\":-77}\n")
-	f.Add("{\"token\":\"PATH=/bin\",\"group\":5}\n{\"path\":\"/tmp/../etc/chorale-x\"}")
+	f.Add("{\"mark\":\"PATH=/bin\",\"group\":5}\n{\"path\":\"/tmp/../etc/chorale-x\"}")
 	f.Add(strings.Repeat("x", 70_000) + "\n{\"group\":5}")
 	f.Fuzz(func(t *testing.T, notes string) {
 		var done []string
@@ -99,7 +99,7 @@ func FuzzGuard(f *testing.F) {
 			switch {
 			case what == "kill" && group > 1:
 				killed++
-			case what == "sweep" && isTokenVariable(of):
+			case what == "sweep" && isMark(of):
 			case what == "remove" && strings.HasPrefix(of, "/") && !strings.Contains(of, "/../") && strings.Contains(of, "/"+buildPrefix):
 			default:
 				t.Errorf("%q makes it %s", notes, act)

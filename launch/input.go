@@ -7,7 +7,7 @@ import (
 
 // feed copies the launcher's standard input to rank 0, until either ends. Run does
 // not wait for it, because a read may block for ever.
-func feed(w *os.File, r io.Reader, over <-chan struct{}) {
+func feed(w io.WriteCloser, r io.Reader, over <-chan struct{}) {
 	defer w.Close()
 	if f, ok := r.(*os.File); ok && isTerminal(f) {
 		r = terminal{f, over}

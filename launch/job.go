@@ -3,11 +3,15 @@ package launch
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/chorale-go/chorale/internal/processors"
@@ -19,6 +23,7 @@ import (
 type job struct {
 	cfg     Config
 	secret  proof.Secret
+	mark    string // a variable in the environment of every process of this job on this host
 	guard   *guard
 	control *control // nil if the ranks do not join
 	memory  *os.File // the ranks' shared memory; nil if they share none
@@ -27,22 +32,25 @@ type job struct {
 	events  chan event
 	broken  chan error     // a sink has failed
 	stops   chan os.Signal // the terminal stops this process
+	calls   chan func()    // what the supervisor's goroutine is to do
 	over    chan struct{}  // closed when the job is over
+	hosts   []*host        // that run ranks, if they are not all on this one
+	built   bool           // the program is a Go package that this job has built
 }
 
 // An event is the end of a process or, later and with finished set, the end of
 // its output.
 type event struct {
-	p        *process
+	task     task
 	finished bool
 
 	// Of the end of the process.
-	state      *os.ProcessState
-	failedPeer int // the rank because of which this one failed, or -1
+	exit       Exit
+	failedPeer int   // the rank because of which this one failed, or -1
+	lost       error // why its end, or the end of its output, is not known; nil if it is
 }
 
-func newJob(cfg Config) (*job, error) {
-	secret := proof.NewSecret()
+func newJob(cfg Config, secret proof.Secret) (*job, error) {
 	guard, err := startGuard(cfg.Guard)
 	if err != nil {
 		return nil, err
@@ -50,6 +58,8 @@ func newJob(cfg Config) (*job, error) {
 	j := &job{
 		cfg:    cfg,
 		secret: secret,
+		mark:   newMark(),
+		calls:  make(chan func()),
 		guard:  guard,
 		events: make(chan event),
 		broken: make(chan error, 2),
@@ -58,7 +68,7 @@ func newJob(cfg Config) (*job, error) {
 	}
 	notifyStop(j.stops)
 	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
-	guard.send(guardMessage{Token: tokenVariable(secret)})
+	guard.send(guardMessage{Mark: j.mark})
 	if guard.cmd != nil {
 		j.report("guard: process %d", guard.cmd.Process.Pid)
 	}
@@ -66,6 +76,7 @@ func newJob(cfg Config) (*job, error) {
 }
 
 func (j *job) close() {
+	closeHosts(j.hosts)
 	close(j.over)
 	signal.Stop(j.stops)
 	if j.control != nil {
@@ -85,9 +96,12 @@ func (j *job) report(format string, args ...any) {
 	}
 }
 
+// linePrefix begins the lines that a launcher prints.
+const linePrefix = "chorale: "
+
 // warn prints a line. It blocks while the output is blocked.
 func (j *job) warn(text string) {
-	j.err.write(&stream{}, []byte("chorale: "+text+"\n"), false)
+	j.err.write(&stream{}, []byte(linePrefix+text+"\n"), false)
 }
 
 // run starts the ranks and waits for their end.
@@ -95,43 +109,90 @@ func (j *job) run(ctx context.Context, program string) error {
 	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available(), Stall: max(j.cfg.Stall, 0)}
 	if env.Transport == "inproc" {
 		p := j.process(program, -1, env)
-		if err := j.start(p, "", false); err != nil {
+		if err := j.start(p, j.forward("", false)); err != nil {
 			return err
 		}
 		return j.supervise(p).wait(ctx)
 	}
-	err := j.share(&env)
-	if err != nil {
-		return err
-	}
-	strangers, err := checkDescriptors(j.cfg.Size)
-	if err != nil {
+	if err := j.share(&env); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	j.control, err = newControl(controlConfig{
-		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: env.Transport == "shm" && !env.Mixed, stall: j.cfg.Stall,
-		controlHooks: controlHooks{report: j.report, failed: cancel, deadlocked: func(d deadlock) {
-			go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
-		}},
-	})
-	if err != nil {
+	if err := j.listen(env.Transport == "shm" && !env.Mixed, cancel); err != nil {
 		return err
 	}
 	env.Control = j.control.address()
-	j.report("control: %s", env.Control)
 
 	s := j.supervise()
 	for env.Rank = 0; env.Rank < j.cfg.Size && s.goesOn(ctx); env.Rank++ {
 		p := j.process(program, env.Rank, env)
-		if err := j.start(p, j.label(env.Rank), !j.cfg.Unlabeled || j.cfg.Size > 1); err != nil {
+		if err := j.start(p, j.forwardRank(env.Rank)); err != nil {
 			s.end(fmt.Errorf("starting %v of %d: %w", p, j.cfg.Size, err), syscall.SIGTERM)
 			break
 		}
-		s.procs = append(s.procs, p)
+		s.tasks = append(s.tasks, p)
 	}
 	return s.wait(ctx)
+}
+
+// listen starts the control server. It calls failed if the server can accept no
+// connections any more. With shared, all ranks must share memory.
+func (j *job) listen(shared bool, failed func(error)) error {
+	strangers, err := checkDescriptors(j.cfg.Size)
+	if err != nil {
+		return err
+	}
+	var listener net.Listener // at loopback, unless there are other hosts
+	var addresses string
+	encrypted := false
+	if len(j.hosts) > 0 {
+		if listener, addresses, err = listenAll(netip.Addr{}); err != nil {
+			return err
+		}
+		encrypted = leaveHost(strings.Split(addresses, ","))
+	}
+	j.control, err = newControl(controlConfig{
+		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: shared, stall: j.cfg.Stall,
+		listener: listener, addresses: addresses, encrypted: encrypted, layout: joinedMessage{Hosts: j.layout()},
+		controlHooks: controlHooks{report: j.report, failed: failed, deadlocked: func(d deadlock) {
+			go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
+		}, dropped: j.dropped},
+	})
+	if err == nil {
+		j.report("control: %s", j.control.address())
+	}
+	return err
+}
+
+// layout returns the number of each rank's host, in the order of their lowest ranks; nil if
+// all ranks are on this host.
+func (j *job) layout() []int {
+	if len(j.hosts) == 0 {
+		return nil
+	}
+	hosts := slices.Clone(j.hosts)
+	slices.SortFunc(hosts, func(a, b *host) int { return slices.Min(a.ranks) - slices.Min(b.ranks) })
+	numbers := make([]int, j.cfg.Size)
+	for number, h := range hosts {
+		for _, rank := range h.ranks {
+			numbers[rank] = number
+		}
+	}
+	return numbers
+}
+
+// dropped handles that the connection of a rank, which has not left, has ended. On this
+// host, the rank is about to end. On another one, the host may be gone.
+func (j *job) dropped(rank int) {
+	for _, h := range j.hosts {
+		if slices.Contains(h.ranks, rank) {
+			select {
+			case j.calls <- func() { h.tasks[rank].mustEnd() }:
+			case <-j.over:
+			}
+		}
+	}
 }
 
 // firstExtra is the file descriptor of the first file in exec.Cmd.ExtraFiles.
@@ -179,11 +240,11 @@ func (j *job) label(rank int) string {
 // process prepares a process that runs the program. Rank 0, or the process that
 // runs all ranks, reads the launcher's standard input.
 func (j *job) process(program string, rank int, env JobEnv) *process {
-	p := &process{rank: rank, cmd: &exec.Cmd{
+	p := &process{rank: rank, name: j.cfg.Program, cmd: &exec.Cmd{
 		Path: program,
 		Args: append([]string{j.cfg.Program}, j.cfg.Args...),
 		Dir:  j.cfg.Dir,
-		Env:  append(slices.Clone(j.cfg.Env), env.environ()...),
+		Env:  append(append(slices.Clone(j.cfg.Env), env.environ()...), j.mark),
 	}}
 	if rank <= 0 {
 		p.input = j.cfg.Stdin
@@ -191,21 +252,36 @@ func (j *job) process(program string, rank int, env JobEnv) *process {
 	return p
 }
 
-// start starts a process and watches it: its end will be an event. With lines, its
-// output is forwarded in whole lines, each behind the label.
-func (j *job) start(p *process, label string, lines bool) error {
+// forward returns what forwards the standard output and the standard error of a process
+// to those of the launcher. With lines, they are forwarded in whole lines, each behind
+// the label.
+func (j *job) forward(label string, lines bool) (outputs [2]func(io.Reader)) {
+	hold := 0
+	if lines {
+		hold = maxLine
+	}
+	for i, to := range []*sink{j.out, j.err} {
+		outputs[i] = (&stream{to: to, label: label, hold: hold}).copy
+	}
+	return outputs
+}
+
+// forwardRank is forward for a rank.
+func (j *job) forwardRank(rank int) [2]func(io.Reader) {
+	return j.forward(j.label(rank), !j.cfg.Unlabeled || j.cfg.Size > 1)
+}
+
+// start starts a process and watches it: its end will be an event. The two functions
+// read its standard output and its standard error to their ends.
+func (j *job) start(p *process, outputs [2]func(io.Reader)) error {
 	var childEnds []*os.File // of the pipes
 	defer func() {
 		for _, f := range childEnds {
 			f.Close()
 		}
 	}()
-	hold := 0
-	if lines {
-		hold = maxLine
-	}
-	for _, to := range []*sink{j.out, j.err} {
-		pipe, w, err := newOutputPipe(&stream{to: to, label: label, hold: hold})
+	for _, output := range outputs {
+		pipe, w, err := newOutputPipe(output)
 		if err != nil {
 			return err
 		}
@@ -236,6 +312,9 @@ func (j *job) start(p *process, label string, lines bool) error {
 	if input != nil {
 		go feed(input, p.input, j.over)
 	}
+	if p.notify == nil {
+		p.notify = j.emit
+	}
 	go j.watch(p)
 	return nil
 }
@@ -248,20 +327,26 @@ func (j *job) watch(p *process) {
 		j.report("%v: process %d", p, p.cmd.Process.Pid)
 	}()
 	p.cmd.Wait() // a failure is in the state
-	state, failedPeer := p.cmd.ProcessState, -1
-	if p.rank >= 0 {
-		j.control.end(p.rank, howEnded(state), state.Success())
-		failedPeer = j.control.failedPeer(p.rank)
-	}
-	j.emit(event{p: p, state: state, failedPeer: failedPeer})
+	exit := exitOf(p.cmd.ProcessState)
+	j.ended(p, exit, p.notify)
 	select {
 	case <-reported:
 	case <-j.over:
 	}
-	j.report("%v %s", p, endPhrase(state))
+	j.report("%v %s", p, exit.phrase())
 	p.finish(j.over)
 	j.guard.send(guardMessage{Ended: p.cmd.Process.Pid})
-	j.emit(event{p: p, finished: true})
+	p.notify(event{task: p, finished: true})
+}
+
+// ended tells the other ranks, and notify, that a task has ended.
+func (j *job) ended(t task, exit Exit, notify func(event)) {
+	failedPeer := -1
+	if rank, _ := t.place(); rank >= 0 && j.control != nil {
+		j.control.end(rank, exit.String(), exit.Success())
+		failedPeer = j.control.failedPeer(rank)
+	}
+	notify(event{task: t, exit: exit, failedPeer: failedPeer})
 }
 
 // emit passes an event to the supervisor, if it still runs.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"fmt"
 	"math"
 	"os"
@@ -18,9 +19,9 @@ const (
 	envRank      = "CHORALE_RANK"      // the rank; not set for inproc
 	envSize      = "CHORALE_SIZE"      // the number of ranks
 	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp; a user may set it for other launchers
-	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711; not set for inproc
+	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711, or several such addresses with commas; not set for inproc
 	envToken     = "CHORALE_TOKEN"     // the job's secret, 64 hexadecimal digits
-	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the job's shared memory; set for auto and shm
+	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the host's shared memory; set for shm, and for auto if there is any
 
 	// How many processors the ranks share, as the launcher counts them; optional.
 	// The ranks do not count processors themselves: the choice of an algorithm
@@ -60,7 +61,7 @@ type JobEnv struct {
 	Mixed     bool         // shm is for ranks of one host alone, and tcp connects ranks of different hosts
 	Rank      int          // 0 for inproc
 	Size      int          // the number of ranks
-	Control   string       // the address of the launcher; "" for inproc
+	Control   string       // the addresses of the launcher, with commas between them; "" for inproc
 	Secret    proof.Secret // the job's secret, of 32 bytes
 	Memory    int          // the file descriptor of the job's shared memory; 0 if there is none
 
@@ -101,7 +102,7 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 		env.Rank = v.number(envRank, 0, env.Size-1, fmt.Sprintf("a rank from 0 to %d", env.Size-1))
 		env.Control = v.text(envControl)
 		env.Secret = v.secret(envToken)
-		if env.Transport != "tcp" {
+		if _, ok := lookup(envMemory); env.Transport == "shm" && (ok || !env.Mixed) {
 			env.Memory = v.number(envMemory, 3, math.MaxInt32, "the number of an open file, 3 or more")
 		}
 	default:
@@ -219,15 +220,20 @@ func (e JobEnv) environ() []string {
 	return vars
 }
 
-// tokenVariable returns the variable that the environment of every process of a
-// job holds. Other users of the machine cannot read it there.
+// tokenVariable returns the variable that gives a rank the job's secret. Other users of the machine cannot read it there.
 func tokenVariable(s proof.Secret) string { return envToken + "=" + s.Reveal() }
 
-// isTokenVariable reports whether v is what tokenVariable returns for some secret.
-func isTokenVariable(v string) bool {
-	secret, ok := strings.CutPrefix(v, envToken+"=")
-	_, err := proof.ParseSecret(secret)
-	return ok && err == nil
+// envMark is a variable by which a guard finds the processes of its job: each host's
+// processes have a value of their own, also where several hosts are one machine.
+const envMark = "CHORALE_MARK"
+
+// newMark returns a variable that the environment of no other process holds.
+func newMark() string { return envMark + "=" + rand.Text() }
+
+// isMark reports whether v is what newMark returns.
+func isMark(v string) bool {
+	text, ok := strings.CutPrefix(v, envMark+"=")
+	return ok && len(text) >= 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 // withoutJobEnv returns env without the variables that describe a job, of whichever
@@ -237,7 +243,7 @@ func withoutJobEnv(env []string) []string {
 	kept := make([]string, 0, len(env))
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
-		if !slices.Contains(envNames, name) {
+		if name != envMark && !slices.Contains(envNames, name) {
 			kept = append(kept, v)
 		}
 	}

@@ -170,6 +170,9 @@ func (e JobEnv) local() (n int) {
 // memory: what chorale run has made, or what the ranks of this host find. Offer is what
 // the other ranks find it by.
 func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, err error) {
+	if env.Memory == 0 && env.Foreign == nil {
+		return nil, nil, "", errors.New("the launcher has made no memory on this host")
+	}
 	bytes, err := shm.MemoryLen(env.Size)
 	if err != nil {
 		return nil, nil, "", err

@@ -25,6 +25,13 @@ func TestMain(m *testing.M) {
 			Guard(os.Stdin)
 			return
 		}
+		if os.Args[1] == "agent" {
+			if err := Agent(os.Stdin, os.Stdout, []string{"guard"}); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
 		if program := programs[os.Args[1]]; program != nil {
 			if err := program(os.Args[2:]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -43,7 +50,7 @@ var programs = map[string]func(args []string) error{
 	"early":    early,
 	"late":     late,
 	"idle":     idle,
-	"await":    await,
+	"await":    awaitOther,
 	"gaveup":   gaveUp,
 	"swap":     swap,
 	"turns":    takeTurns,
@@ -52,6 +59,8 @@ var programs = map[string]func(args []string) error{
 	"closed":   closed,
 	"leave0":   leaveFirst,
 	"describe": report,
+	"ssh":      fakeSSH,
+	"remote":   launchRemote,
 	"sleep":    func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
@@ -216,9 +225,9 @@ func idle([]string) error {
 	select {}
 }
 
-// await joins, says so, and waits for a message that never comes, of a rank in the other
+// awaitOther joins, says so, and waits for a message that never comes, of a rank in the other
 // half of the job.
-func await([]string) error {
+func awaitOther([]string) error {
 	ep, _, err := Join(context.Background())
 	if err != nil {
 		return err

@@ -30,9 +30,9 @@ type outputPipe struct {
 	done     chan struct{} // closed when all has been forwarded
 }
 
-// newOutputPipe returns a pipe to a stream, and the file to which the process
-// writes.
-func newOutputPipe(to *stream) (p *outputPipe, w *os.File, err error) {
+// newOutputPipe returns a pipe that forward reads to its end, and the file to which the
+// process writes.
+func newOutputPipe(forward func(io.Reader)) (p *outputPipe, w *os.File, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +41,7 @@ func newOutputPipe(to *stream) (p *outputPipe, w *os.File, err error) {
 	go func() {
 		defer close(p.done)
 		defer r.Close()
-		to.copy(p)
+		forward(p)
 	}()
 	return p, w, nil
 }

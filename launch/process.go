@@ -10,12 +10,24 @@ import (
 	"syscall"
 )
 
+// A task is what a supervisor sees to its end. Its methods may be called concurrently,
+// and none of them blocks.
+type task interface {
+	String() string
+	// place returns the rank, or -1 if it is not a single rank, and the name of the host,
+	// or "" for this one.
+	place() (rank int, host string)
+	signal(os.Signal)
+}
+
 // A process is one that the launcher has started: a rank, or a build.
 type process struct {
-	rank    int // -1 if it is not a single rank
+	rank    int    // -1 if it is not a single rank
+	name    string // of one that is no rank
 	cmd     *exec.Cmd
 	input   io.Reader     // its standard input; nil for none
 	outputs []*outputPipe // its standard output and standard error
+	notify  func(event)   // is called when it ends and when it is finished; nil means the supervisor
 
 	mu   sync.Mutex
 	over bool // its process group is gone, and the number may be reused
@@ -25,8 +37,10 @@ func (p *process) String() string {
 	if p.rank >= 0 {
 		return "rank " + strconv.Itoa(p.rank)
 	}
-	return p.cmd.Args[0]
+	return p.name
 }
+
+func (p *process) place() (rank int, host string) { return p.rank, "" }
 
 // signal sends a signal to the process and to all processes of its group.
 func (p *process) signal(sig os.Signal) {

@@ -17,6 +17,17 @@ var forwarded = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE,
 }
 
+// brokenPipes are the signals of a write to a closed pipe.
+var brokenPipes = []os.Signal{syscall.SIGPIPE}
+
+// wireSignals are the signals that a launcher forwards to other hosts, whose numbers may
+// differ, by the names that both know.
+var wireSignals = map[string]syscall.Signal{
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT, "HUP": syscall.SIGHUP,
+	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "KILL": syscall.SIGKILL,
+	stopName: syscall.SIGTSTP, "CONT": syscall.SIGCONT,
+}
+
 // notifyStop relays to c that the terminal stops this process, as on Ctrl-Z. It does
 // not if that is ignored, or if there is no process that could continue this one.
 func notifyStop(c chan<- os.Signal) {
@@ -32,6 +43,7 @@ func (s *supervisor) stop() {
 	signal.Notify(continued, syscall.SIGCONT)
 	defer signal.Stop(continued)
 	s.signalAll(syscall.SIGTSTP)
+	flushHosts(s.job.hosts)
 	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	<-continued
 	s.signalAll(syscall.SIGCONT)

@@ -10,6 +10,15 @@ const brokenPipe = int(syscall.SIGPIPE)
 // forwarded are the signals that Notify relays.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 
+// brokenPipes is empty: Windows has no such signal.
+var brokenPipes []os.Signal
+
+// wireSignals are the signals that a launcher forwards to other hosts, by the names that
+// both know.
+var wireSignals = map[string]syscall.Signal{
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+}
+
 func executable() (string, error) { return os.Executable() }
 
 func ownGroup() *syscall.SysProcAttr { return nil }

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 // A Config says what to run, and how. The zero value of a field that is not
 // marked as required is a sensible choice. Run does not modify it.
 type Config struct {
-	// Size is the number of ranks, at least 1. Required.
+	// Size is the number of ranks, at least 1. Required, unless Remote is set: then 0
+	// means as many as the hosts have slots.
 	Size int
 	// Program is an executable, looked up as a shell does, or the directory of
 	// a Go package, which is built first. It is taken for a directory only if it
@@ -28,8 +31,11 @@ type Config struct {
 	// Env is the environment of the ranks; the variables that describe the job
 	// are added to it. Nil means this process's own.
 	Env []string
-	// Dir is the directory in which the ranks run. "" means this process's own.
+	// Dir is the directory in which the ranks run. "" means this process's own; on a
+	// host that has no such directory, the one in which the login shell starts.
 	Dir string
+	// Remote says on which hosts the ranks run; nil means this one.
+	Remote *Remote
 
 	// Stdin is the standard input of rank 0; the other ranks have none. Nil means
 	// that rank 0 has none either. A read of Stdin that blocks may outlast Run.
@@ -97,7 +103,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	program, isPackage, err := find(cfg.Program)
+	program, isPackage, err := cfg.find()
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,7 @@ func Run(ctx context.Context, cfg Config) error {
 	// goroutine keeps its thread until Run returns.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	j, err := newJob(cfg)
+	j, err := newJob(cfg, proof.NewSecret())
 	if err != nil {
 		return err
 	}
@@ -114,6 +120,10 @@ func Run(ctx context.Context, cfg Config) error {
 		if program, err = j.build(ctx, program); err != nil {
 			return err
 		}
+		j.built = true
+	}
+	if cfg.Remote != nil {
+		return j.runRemote(ctx, program)
 	}
 	return j.run(ctx, program)
 }
@@ -121,6 +131,16 @@ func Run(ctx context.Context, cfg Config) error {
 // complete returns the configuration with its defaults filled in, or an error of
 // the caller.
 func (c Config) complete() (Config, error) {
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	if c.Remote != nil {
+		size, err := c.Remote.complete(c.Size, c.Transport, c.Env)
+		if err != nil {
+			return c, err
+		}
+		c.Size = size
+	}
 	switch {
 	case c.Size < 1:
 		return c, usagef("%d ranks: want at least 1", c.Size)
@@ -144,9 +164,6 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Stall == 0 {
 		c.Stall = 30 * time.Second
-	}
-	if c.Env == nil {
-		c.Env = os.Environ()
 	}
 	c.Env = withoutJobEnv(c.Env)
 	if c.Stdout == nil {

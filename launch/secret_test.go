@@ -16,9 +16,12 @@ import (
 
 // search looks for the secret of the job that it is in, where other users can see it:
 // in arguments of processes and in names of files. It adds what it finds to a file.
-// Then it runs its own arguments, if there are any, as go build -toolexec wants it.
+// In a build, it runs its own arguments, as go build -toolexec wants it.
 func search(args []string) error {
-	secret := os.Getenv(envToken)
+	secret, ok := os.LookupEnv(envToken)
+	if !ok && len(args) > 0 { // a build does not know the secret
+		return runTool(args)
+	}
 	if _, err := proof.ParseSecret(secret); err != nil {
 		return err
 	}
@@ -46,9 +49,10 @@ func search(args []string) error {
 		return err
 	}
 	fmt.Fprintln(out, strings.Join(found, "\n"))
-	if err := out.Close(); err != nil || len(args) == 0 {
-		return err
-	}
+	return out.Close()
+}
+
+func runTool(args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
@@ -91,12 +95,18 @@ func main() {
 	t.Setenv("GOFLAGS", "'-toolexec="+self+" search'")
 	t.Setenv("SEARCH", self)
 	t.Setenv("FOUND", found)
-	for _, transport := range []string{"auto", "tcp", "inproc"} {
+	for _, transport := range []string{"auto", "tcp", "inproc", "on two hosts"} {
 		os.Remove(found)
 		var out, stderr lockedBuilder
-		err := Run(t.Context(), Config{
+		cfg := Config{
 			Size: 2, Program: dir, Transport: transport, Stdout: &out, Stderr: &stderr, Verbose: true, Guard: []string{"guard"},
-		})
+		}
+		if transport == "on two hosts" {
+			there, _ := remote(t, "a,b", "")
+			cfg.Transport, cfg.Remote = "", there.Remote
+			cfg.Remote.Env = []string{"SEARCH", "FOUND"}
+		}
+		err := Run(t.Context(), cfg)
 		if err != nil {
 			t.Fatalf("%v\n%s%s", err, &out, &stderr)
 		}
@@ -114,7 +124,7 @@ func main() {
 				t.Errorf("%s: %s", transport, line)
 			}
 		}
-		if searches < 2 {
+		if searches < 2 && transport != "inproc" || searches < 1 {
 			t.Errorf("%s: %d searches", transport, searches)
 		}
 		if all := out.String() + stderr.String(); strings.Contains(all, secret) || !strings.Contains(all, "process") {

@@ -26,14 +26,17 @@ const (
 	forceTimeout = time.Second
 )
 
-// A supervisor sees processes to their end. If one fails, it ends the others.
+// A supervisor sees tasks to their end. If one fails, it ends the others.
 type supervisor struct {
 	job      *job
-	procs    []*process
-	exits    map[*process]event // of the processes that have ended
-	first    *process           // the first that failed
-	cause    error              // why the job ends early; nil while it runs on
-	signaled time.Time          // when a signal first asked for the end
+	tasks    []task         // in the order of ranks
+	exits    map[task]event // of the tasks that have ended
+	finished int            // how many tasks have left nothing
+	first    task           // the first that failed
+	cause    error          // why the job ends early; nil while it runs on
+	signaled time.Time      // when a signal first asked for the end
+	canceled bool           // the context has ended
+	forced   bool           // the output is waited for no longer
 
 	decide    <-chan time.Time // name the root cause, as far as it is known
 	terminate <-chan time.Time // signal the other processes
@@ -41,10 +44,9 @@ type supervisor struct {
 	force     <-chan time.Time // return, even if the output is blocked
 }
 
-// supervise returns a supervisor of these processes, and of those that are started
-// later.
-func (j *job) supervise(procs ...*process) *supervisor {
-	return &supervisor{job: j, procs: procs, exits: make(map[*process]event)}
+// supervise returns a supervisor of these tasks, and of those that are started later.
+func (j *job) supervise(tasks ...task) *supervisor {
+	return &supervisor{job: j, tasks: tasks, exits: make(map[task]event)}
 }
 
 // goesOn handles what has happened since the last call, and reports whether more
@@ -67,39 +69,15 @@ func (s *supervisor) goesOn(ctx context.Context) bool {
 	return false
 }
 
-// wait returns when all of the processes have ended and their output has been
+// wait returns when all of the tasks have ended and their output has been
 // forwarded. It returns nil if all ended with success. If the context ends, the
 // output is waited for no longer than forceTimeout after the grace period.
 func (s *supervisor) wait(ctx context.Context) error {
-	canceled := ctx.Done()
-	for unfinished := len(s.procs); unfinished > 0; {
-		select {
-		case e := <-s.job.events:
-			if e.finished {
-				unfinished--
-			} else {
-				s.exited(e)
-			}
-		case sig := <-s.job.cfg.Signals:
-			s.signal(sig)
-		case <-s.job.stops:
-			s.stop()
-		case err := <-s.job.broken:
-			s.end(outputError(err), syscall.SIGTERM)
-		case <-canceled:
-			canceled = nil
-			s.end(context.Cause(ctx), syscall.SIGTERM)
-			s.force = time.After(s.job.cfg.Grace + forceTimeout)
-		case <-s.decide:
-			p, _ := s.rootCause()
-			s.fail(p)
-		case <-s.terminate:
-			s.ask(syscall.SIGTERM)
-		case <-s.kill:
-			s.signalAll(syscall.SIGKILL)
-		case <-s.force:
-			return s.cause
-		}
+	for s.finished < len(s.tasks) && !s.forced {
+		s.step(ctx)
+	}
+	if s.forced {
+		return s.cause
 	}
 	select {
 	case err := <-s.job.broken:
@@ -107,6 +85,52 @@ func (s *supervisor) wait(ctx context.Context) error {
 	default:
 	}
 	return s.cause
+}
+
+// step waits for something to happen, and handles it.
+func (s *supervisor) step(ctx context.Context) {
+	canceled := ctx.Done()
+	if s.canceled {
+		canceled = nil
+	}
+	select {
+	case e := <-s.job.events:
+		s.handle(e)
+	case call := <-s.job.calls:
+		call()
+	case sig := <-s.job.cfg.Signals:
+		s.signal(sig)
+	case <-s.job.stops:
+		s.stop()
+	case err := <-s.job.broken:
+		s.end(outputError(err), syscall.SIGTERM)
+	case <-canceled:
+		s.canceled = true
+		s.end(context.Cause(ctx), syscall.SIGTERM)
+		s.force = time.After(s.job.cfg.Grace + forceTimeout)
+	case <-s.decide:
+		t, _ := s.rootCause()
+		s.fail(t)
+	case <-s.terminate:
+		s.ask(syscall.SIGTERM)
+	case <-s.kill:
+		s.signalAll(syscall.SIGKILL)
+	case <-s.force:
+		s.forced = true
+	}
+}
+
+// handle handles the end of a task, or of its output.
+func (s *supervisor) handle(e event) {
+	switch {
+	case e.lost != nil:
+		s.conclude(e.lost)
+	case !e.finished:
+		s.exited(e)
+	}
+	if e.finished {
+		s.finished++
+	}
 }
 
 func outputError(err error) error { return fmt.Errorf("passing on what the ranks print: %w", err) }
@@ -126,8 +150,8 @@ func (s *supervisor) ask(sig os.Signal) {
 }
 
 func (s *supervisor) signalAll(sig os.Signal) {
-	for _, p := range s.procs {
-		p.signal(sig)
+	for _, t := range s.tasks {
+		t.signal(sig)
 	}
 }
 
@@ -155,27 +179,34 @@ func (s *supervisor) signal(sig os.Signal) {
 // exited records that a process has ended. After a failure, the other processes
 // are ended too, as soon as the root cause is known.
 func (s *supervisor) exited(e event) {
-	s.exits[e.p] = e
-	if s.first == nil && !e.state.Success() {
-		s.first = e.p
+	s.exits[e.task] = e
+	if s.first == nil && !e.exit.Success() {
+		s.first = e.task
 	}
 	if s.first == nil || s.cause != nil {
 		return
 	}
-	p, certain := s.rootCause()
+	t, certain := s.rootCause()
 	if certain {
-		s.fail(p)
+		s.fail(t)
 	} else if s.decide == nil {
 		s.decide = time.After(rootCauseTimeout)
 	}
 }
 
-// fail ends the job because a process, which has ended, failed.
-func (s *supervisor) fail(p *process) {
+// fail ends the job because a task, which has ended, failed.
+func (s *supervisor) fail(t task) {
+	rank, host := t.place()
+	s.conclude(&EndError{rank, host, s.exits[t].exit})
+}
+
+// conclude ends the job for that cause, unless it is ending already. Ranks that have
+// joined learn of the failure from the control server, and get time to report it.
+func (s *supervisor) conclude(cause error) {
 	if s.cause != nil {
 		return
 	}
-	s.cause = &EndError{p.rank, s.exits[p].state}
+	s.cause = cause
 	if s.job.hasJoined() {
 		s.terminate = time.After(noticeTime)
 	} else {
@@ -183,25 +214,25 @@ func (s *supervisor) fail(p *process) {
 	}
 }
 
-// rootCause follows the reports of failed peers from the process that failed
-// first to the process that caused the failure. It is not certain while a
+// rootCause follows the reports of failed peers from the task that failed
+// first to the task that caused the failure. It is not certain while a
 // reported peer still runs.
-func (s *supervisor) rootCause() (p *process, certain bool) {
-	p = s.first
-	for range s.procs { // the reports may form a cycle
-		peer := s.exits[p].failedPeer
+func (s *supervisor) rootCause() (t task, certain bool) {
+	t = s.first
+	for range s.tasks { // the reports may form a cycle
+		peer := s.exits[t].failedPeer
 		if peer < 0 {
-			return p, true
+			return t, true
 		}
-		next := s.procs[peer]
+		next := s.tasks[peer]
 		e, ended := s.exits[next]
 		if !ended {
-			return p, false
+			return t, false
 		}
-		if e.state.Success() {
-			return p, true
+		if e.exit.Success() {
+			return t, true
 		}
-		p = next
+		t = next
 	}
 	return s.first, true
 }

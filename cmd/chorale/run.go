@@ -18,11 +18,13 @@ func newRun() *cobra.Command {
 		noLabels  bool
 		algorithm string
 		stall     time.Duration
+		remote    remoteFlags
 	)
 	cmd := &cobra.Command{
-		Use:   "run -n N PROGRAM [ARG…]",
+		Use:   "run -n N [--hosts A,B:SLOTS,…] PROGRAM [ARG…]",
 		Short: "Start a program as the ranks of a job",
-		Long: `Start PROGRAM as N ranks on this machine and wait for their end.
+		Long: `Start PROGRAM as N ranks on this machine, or on several hosts, and wait for
+their end.
 
 PROGRAM is an executable, or the directory of a Go package, which is built
 first. A directory is written with a path separator (./examples/globalsum), or
@@ -49,6 +51,18 @@ CHORALE_HOST in their environment count as being on different hosts.
 A rank whose part is done waits until the others have taken its messages, for an
 hour at most, or as long as CHORALE_LINGER says (90s, 10m).
 
+With --hosts a,b:4,c or --hostfile FILE, the ranks run on other hosts, and without
+-n as many as the hosts have slots. A host has one slot, or as many as a colon and a
+number say; a host file has a host on each line, as in b:4 or b slots=4. Ranks fill
+the hosts in order; --map-by host places them by turns. A host is reached by ssh,
+which must ask for no password. If it has no chorale at the same path as here, and
+--agent names none, it gets a copy for the time of the job. CHORALE_SSH is another
+ssh with its first arguments, and --launcher 'kubectl exec -i {host} --' another
+command. PROGRAM is copied to each host if it has a path separator, unless --no-copy
+says that every host has it. The ranks get the environment of their host, variables
+whose names begin with CHORALE_, and those that --env names. If the connection to a
+host ends, so does the job.
+
 Ranks that wait for each other, because they make the calls of two communicators in
 different orders, are named after --stall; they go on waiting.
 
@@ -56,7 +70,8 @@ When a rank fails, the others are ended. The exit status is that of the rank tha
 failed first: 128 and the signal's number if a signal killed it.`,
 		Example: `  chorale run -n 7 ./examples/globalsum
   chorale run -n 4 --transport inproc ./examples/globalsum
-  chorale run -n 2 hostname`,
+  chorale run -n 2 hostname
+  chorale run --hosts node1:4,node2:4 ./examples/globalsum`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("no program: want an executable or the directory of a Go package")
@@ -64,7 +79,10 @@ failed first: 128 and the signal's number if a signal killed it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if ranks == 0 {
+			if err := remote.set(&cfg); err != nil {
+				return err
+			}
+			if ranks == 0 && cfg.Remote == nil {
 				return callErrorf("no number of ranks: want -n N")
 			}
 			cfg.Size = int(ranks)
@@ -94,6 +112,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.SetInterspersed(false)
 	flags.SortFlags = false
 	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
+	remote.add(cmd)
 	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
@@ -101,6 +120,18 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.DurationVar(&stall, "stall", 30*time.Second, "the time after which ranks that wait for each other are named; 0: never")
 	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd
+}
+
+// newAgent is the verb of the agent that launch.Run starts on another host.
+func newAgent() *cobra.Command {
+	return &cobra.Command{
+		Use:    "agent",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return launch.Agent(os.Stdin, os.Stdout, []string{"guard"})
+		},
+	}
 }
 
 // newGuard is the verb of the guard process that launch.Run starts.

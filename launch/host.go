@@ -1,0 +1,314 @@
+package launch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// hostKillTimeout bounds how long a host may take to say that a killed rank has
+	// ended, and to end its agent. Then its connection is ended.
+	hostKillTimeout = 5 * time.Second
+
+	// dropTimeout is how long after the connection between a rank and the launcher has
+	// ended the agent may take to say how the rank has.
+	dropTimeout = 2 * time.Second
+
+	// maxWords bounds what is kept of the errors of a connection's process, in bytes.
+	maxWords = 1 << 10
+)
+
+// A host is the launcher's end of the connection to an agent, which runs ranks.
+type host struct {
+	Host
+	job   *job
+	ranks []int
+	conn  *connection // the last one that was tried; nil before
+
+	// Set when the agent gets its orders.
+	tasks  map[int]*remoteRank
+	frames *frameWriter
+	notes  *inlet
+	input  *outlet // of rank 0; nil if it has none, or is elsewhere
+
+	failure  error  // why a rank that is lost is lost
+	lastWord string // of an agent that has ended itself
+	giveUp   sync.Once
+}
+
+// A remoteRank is a rank on another host.
+type remoteRank struct {
+	host     *host
+	rank     int
+	out      [2]*inlet
+	exit     chan Exit     // has room for one; closed without one if the rank is lost
+	known    chan struct{} // closed when it is known how the rank ended, or that it is lost
+	finished chan struct{} // closed when nothing is left of it, or it is lost
+
+	// Of the goroutine that reads frames, until it closes the channels.
+	ended, done, lost bool
+}
+
+func (r *remoteRank) String() string                 { return rankName(r.rank, r.host.Name) }
+func (r *remoteRank) place() (rank int, host string) { return r.rank, r.host.Name }
+
+// signal has the agent signal the rank. A rank that is killed must have ended in time.
+func (r *remoteRank) signal(sig os.Signal) {
+	for name, s := range wireSignals {
+		if s == sig {
+			r.host.frames.send(frameSignal, r.rank, []byte(name))
+		}
+	}
+	if sig == syscall.SIGKILL {
+		r.host.giveUp.Do(func() {
+			time.AfterFunc(hostKillTimeout, func() { r.host.conn.process.signal(syscall.SIGKILL) })
+		})
+	}
+}
+
+// mustEnd ends the connection to the host, unless the agent says soon how the rank has
+// ended.
+func (r *remoteRank) mustEnd() {
+	time.AfterFunc(dropTimeout, func() {
+		select {
+		case <-r.known:
+		default:
+			r.host.conn.abandon(fmt.Errorf("the host does not answer, and %v has lost the launcher", r))
+		}
+	})
+}
+
+// begin gives the agent its orders, and a copy of the program if they say so. From then
+// on, the ranks of the host are tasks of the job.
+func (h *host) begin(o orders, program string) {
+	o.Ranks = h.ranks
+	o.Input = o.Input && h.ranks[0] == 0
+	h.frames = newFrameWriter(h.conn.stdin, func(w io.Writer) error {
+		_, err := w.Write(encode(o))
+		if err == nil && o.Bytes > 0 {
+			err = h.copy(w, program, o.Bytes)
+		}
+		return err
+	})
+	j := h.job
+	h.notes = newInlet(h.frames, frameNote, 0)
+	go (&stream{to: j.err, label: linePrefix + "host " + h.Name + ": ", hold: maxLine}).copy(h.notes)
+	if o.Input {
+		h.input = newOutlet(h.frames, frameInput, 0, j.over)
+		go feed(h.input, j.cfg.Stdin, j.over)
+	}
+	h.tasks = make(map[int]*remoteRank)
+	for _, rank := range h.ranks {
+		r := &remoteRank{host: h, rank: rank, exit: make(chan Exit, 1), known: make(chan struct{}), finished: make(chan struct{})}
+		r.out = [2]*inlet{newInlet(h.frames, frameStdout, rank), newInlet(h.frames, frameStderr, rank)}
+		h.tasks[rank] = r
+		go r.watch()
+	}
+	h.conn.serve(h.read)
+}
+
+// copy writes the program to the agent.
+func (h *host) copy(w io.Writer, program string, bytes int64) error {
+	file, err := os.Open(program)
+	if err == nil {
+		defer file.Close()
+		_, err = io.CopyN(w, file, bytes)
+	}
+	if err != nil && !errors.Is(err, io.ErrClosedPipe) { // then the connection has ended
+		h.conn.abandon(fmt.Errorf("copying %s: %w", program, err))
+	}
+	return err
+}
+
+// watch forwards the output of a rank, and reports its end and that of its output.
+func (r *remoteRank) watch() {
+	j := r.host.job
+	forwarded := make(chan struct{})
+	go func() {
+		defer close(forwarded)
+		var copies sync.WaitGroup
+		for i, forward := range j.forwardRank(r.rank) {
+			copies.Go(func() { forward(r.out[i]) })
+		}
+		copies.Wait()
+	}()
+	if exit, known := <-r.exit; known {
+		j.ended(r, exit, j.emit)
+	} else {
+		j.control.end(r.rank, "lost with its host "+r.host.Name, false)
+		j.emit(event{task: r, lost: r.host.failure})
+	}
+	<-r.finished
+	for _, out := range r.out {
+		out.end()
+	}
+	end := event{task: r, finished: true}
+	if r.lost {
+		end.lost = r.host.failure
+	}
+	select {
+	case <-forwarded:
+	case <-j.over:
+	}
+	j.emit(end)
+}
+
+// read handles the frames of the agent until there are no more. Then the ranks of which
+// something is left are lost.
+func (h *host) read(in *bufio.Reader) {
+	buf := make([]byte, maxFrame)
+	var err error
+	for err == nil {
+		var f frame
+		if f, err = readFrame(in, buf); err == nil {
+			err = h.handle(f)
+		}
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		h.conn.abandon(fmt.Errorf("what its agent says is wrong: %w", err))
+	}
+	h.conn.end(hostKillTimeout)
+	if h.failure = fmt.Errorf("the connection to host %s broke: %w", h.Name, h.conn.reason()); h.lastWord != "" {
+		h.failure = fmt.Errorf("host %s: %s", h.Name, h.lastWord)
+	}
+	h.notes.end()
+	for _, r := range h.tasks {
+		if !r.ended {
+			close(r.known)
+			close(r.exit)
+		}
+		if !r.done {
+			r.lost = true
+			close(r.finished)
+		}
+	}
+}
+
+// handle handles a frame. An error is one of the agent.
+func (h *host) handle(f frame) error {
+	switch f.kind {
+	case frameNote:
+		return h.notes.push(f.payload)
+	case frameFailed:
+		h.lastWord = printable(f.payload, maxWords)
+		return nil
+	}
+	r := h.tasks[f.rank]
+	if r == nil {
+		return fmt.Errorf("a frame for rank %d, which is not there", f.rank)
+	}
+	switch f.kind {
+	case frameStdout:
+		return r.out[0].push(f.payload)
+	case frameStderr:
+		return r.out[1].push(f.payload)
+	case frameTaken:
+		kind, n, err := f.taken()
+		if err == nil && (kind != frameInput || h.input == nil || f.rank != 0) {
+			err = fmt.Errorf("bytes are taken of a stream %q, which is not there", kind)
+		}
+		if err != nil {
+			return err
+		}
+		return h.input.taken(n)
+	case frameEnded:
+		var exit Exit
+		if err := json.Unmarshal(f.payload, &exit); err != nil {
+			return fmt.Errorf("how rank %d ended: %w", f.rank, err)
+		}
+		if len(exit.SignalName) > maxName || exit.Signal < 0 || exit.Signal > 127 {
+			return fmt.Errorf("rank %d was killed by signal %d", f.rank, exit.Signal)
+		}
+		if r.ended {
+			return fmt.Errorf("rank %d ended twice", f.rank)
+		}
+		r.ended = true
+		close(r.known)
+		r.exit <- exit
+		return nil
+	case frameFinished:
+		if !r.ended || r.done {
+			return fmt.Errorf("rank %d is finished before its end, or twice", f.rank)
+		}
+		r.done = true
+		close(r.finished)
+		return nil
+	}
+	return fmt.Errorf("a frame %q of no agent", f.kind)
+}
+
+// closeHosts ends the connections to all hosts, and returns when their agents have
+// removed what they made.
+func closeHosts(hosts []*host) {
+	var ends sync.WaitGroup
+	for _, h := range hosts {
+		if h.conn != nil {
+			ends.Go(func() {
+				if h.frames != nil {
+					h.frames.close()
+				}
+				h.conn.end(hostKillTimeout)
+				<-h.conn.finished
+			})
+		}
+	}
+	ends.Wait()
+}
+
+// flushHosts waits until the agents have what was sent to them, for a moment at most.
+func flushHosts(hosts []*host) {
+	deadline := time.Now().Add(time.Second)
+	for _, h := range hosts {
+		if h.frames != nil {
+			h.frames.flush(time.Until(deadline))
+		}
+	}
+}
+
+// sayAlive tells the agents that the launcher is there, until ctx ends.
+func sayAlive(ctx context.Context, hosts []*host) {
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for _, h := range hosts {
+				h.frames.send(frameAlive, 0, nil)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// printable returns at most limit bytes of a text, without control characters, its lines
+// joined by semicolons.
+func printable(text []byte, limit int) string {
+	var lines []string
+	for line := range bytes.Lines(text) {
+		line := strings.TrimSpace(strings.Map(func(c rune) rune {
+			if c < ' ' || c == 0x7f || c == '\uFFFD' {
+				return ' '
+			}
+			return c
+		}, string(line)))
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	all := strings.Join(lines, "; ")
+	if len(all) > limit {
+		all = strings.ToValidUTF8(all[:limit], "") + "…"
+	}
+	return all
+}
