@@ -63,6 +63,7 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		return nil, err
 	}
 	g := a.build(call)
+	r := a.restrictions(call)
 	s := &sched.Schedule{
 		Collective:  c,
 		Algorithm:   canonical,
@@ -70,11 +71,11 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 		Root:        root,
 		Blocks:      g.blocks,
 		Scratch:     g.scratch,
-		Commutative: a.Restrictions.Commutative,
+		Commutative: r.Commutative,
 		Make:        g.make(p),
 	}
-	s.EqualBlocks = a.Restrictions.EqualBlocks
-	s.Uneven = s.Partitioned() && !a.Restrictions.EqualParts && !s.EqualBlocks
+	s.EqualBlocks = r.EqualBlocks
+	s.Uneven = s.Partitioned() && !r.EqualParts && !s.EqualBlocks
 	return s, nil
 }
 

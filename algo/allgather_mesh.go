@@ -32,7 +32,7 @@ var allgatherMesh = Algorithm{
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			for d := len(m) - 1; d >= 0; d-- {
 				l, me := m.through(d, rank)
-				gatherRound(b, l, me, 0)
+				gatherRound(b, l, me, sched.Out, 0)
 			}
 		}}
 	},

@@ -21,46 +21,53 @@ var allgatherRecursiveDoubling = Algorithm{
 	Name:       "recursive-doubling",
 	Formula:    "lg p α + n (p−1)/p β; p no power of two: (⌊lg p⌋ + 2) α and up to twice the β",
 	Prefer:     "short blocks",
-	cost: func(c call, n float64) model.Cost {
-		f, part := foldRanks(c.p, 0), n/float64(c.p)
-		cost := model.Cost{Startups: float64(floorLog(c.p)), Words: f.path() * part}
-		if f.pairs > 0 {
-			cost = cost.Plus(moves(1, part)).Plus(moves(1, n))
-		}
-		return cost
-	},
+	cost:       func(c call, n float64) model.Cost { return gatherDoublingCost(c.p, n/float64(c.p), n) },
 	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
 		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
-			gatherDoubling(b, f, rank)
+			gatherDoubling(b, f, everyone(c.p), rank, sched.Out)
 		}}
 	},
 }
 
-// gatherDoubling exchanges blocks among the ranks of a fold until every Out has
-// all. A rank's own is in its Out to begin with.
-func gatherDoubling(b *sched.Builder, f fold, rank int) {
-	all := f.ranks(0, f.groups)
-	group := f.group(rank)
+// gatherDoublingCost is the cost of gatherDoubling among p positions, for parts of so
+// many words each, which are n words in all.
+func gatherDoublingCost(p int, part, n float64) model.Cost {
+	f := foldRanks(p, 0)
+	cost := model.Cost{Startups: float64(floorLog(p)), Words: f.path() * part}
+	if f.pairs > 0 {
+		cost = cost.Plus(moves(1, part)).Plus(moves(1, n))
+	}
+	return cost
+}
+
+// gatherDoubling exchanges parts among the positions of a row, folded, until each has
+// all of them in a buffer. Those that it stands for are there to begin with.
+func gatherDoubling(b *sched.Builder, f fold, l partRow, me int, buffer sched.Buffer) {
+	parts := func(r sched.Range) sched.Range { return l.parts(r.Lo, r.Hi) }
+	all := parts(f.ranks(0, f.groups))
+	group := f.group(me)
 	keeper := f.keeper(group)
-	if rank != keeper {
-		b.Send(sched.Out, one(rank), keeper)
+	if me != keeper {
+		b.Send(buffer, parts(one(me)), l.rank(keeper))
 		b.EndStep()
-		b.Recv(keeper, sched.Out, all, sched.Replace)
+		b.Recv(l.rank(keeper), buffer, all, sched.Replace)
+		b.EndStep()
 		return
 	}
 	if f.paired(group) {
-		b.Recv(rank^1, sched.Out, one(rank^1), sched.Replace)
+		b.Recv(l.rank(me^1), buffer, parts(one(me^1)), sched.Replace)
 		b.EndStep()
 	}
 	for n := 1; n < f.groups; n *= 2 {
 		peer := group ^ n
-		b.Send(sched.Out, f.ranks(group, n), f.keeper(peer))
-		b.Recv(f.keeper(peer), sched.Out, f.ranks(peer, n), sched.Replace)
+		b.Send(buffer, parts(f.ranks(group, n)), l.rank(f.keeper(peer)))
+		b.Recv(l.rank(f.keeper(peer)), buffer, parts(f.ranks(peer, n)), sched.Replace)
 		b.EndStep()
 	}
 	if f.paired(group) {
-		b.Send(sched.Out, all, rank^1)
+		b.Send(buffer, all, l.rank(me^1))
+		b.EndStep()
 	}
 }

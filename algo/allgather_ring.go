@@ -24,19 +24,19 @@ var allgatherRing = Algorithm{
 	build: func(c call) generator {
 		return generator{blocks: c.p, program: func(b *sched.Builder, rank int) {
 			b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
-			gatherRound(b, line{0, 1, c.p}, rank, 0)
+			gatherRound(b, everyone(c.p), rank, sched.Out, 0)
 		}}
 	},
 }
 
-// gatherRound sends round a line, whose ends are neighbors, the parts that its
-// positions stand for, until every Out has all of them. Position me begins with
-// its own in Out. The part of rank 0 is block first.
-func gatherRound(b *sched.Builder, l line, me, first int) {
-	next, previous := l.neighbors(me)
-	for step := range l.n - 1 {
-		b.Send(sched.Out, shifted(l.part(me-step), first), next)
-		b.Recv(previous, sched.Out, shifted(l.part(me-step-1), first), sched.Replace)
+// gatherRound sends round a row, whose ends are neighbors, the parts that its positions
+// stand for, until each has all of them in a buffer. Those that it stands for are there
+// to begin with. The first part is block first.
+func gatherRound(b *sched.Builder, l partRow, me int, buffer sched.Buffer, first int) {
+	next, previous := neighbors(l, me)
+	for step := range l.size() - 1 {
+		b.Send(buffer, shifted(part(l, me-step), first), next)
+		b.Recv(previous, buffer, shifted(part(l, me-step-1), first), sched.Replace)
 		b.EndStep()
 	}
 }

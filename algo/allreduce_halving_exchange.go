@@ -81,12 +81,13 @@ func halvingExchangePlan(p, stages int) generator {
 		scratch = spare(p, blocks)
 	}
 	return generator{blocks: blocks, scratch: scratch, program: func(b *sched.Builder, rank int) {
-		halvingExchange(b, f, rank, stages)
+		halvingExchange(b, f, everyone(p), rank, sched.In, whole(blocks), stages)
 	}}
 }
 
-func halvingExchange(b *sched.Builder, f fold, rank, stages int) {
-	all := whole(1 << stages)
+// halvingExchange combines some blocks, one for each piece, that all positions of a
+// sequence hold, and leaves them in every Out. Held is In, or Out if all stages halve.
+func halvingExchange(b *sched.Builder, f fold, l sequence, me int, held sched.Buffer, blocks sched.Range, stages int) {
 	last := floorLog(f.groups) - 1
 	// Exchanges take turns between out and scratch, so the step right before
 	// them must leave the vector where the first exchange starts. Halving needs
@@ -97,9 +98,10 @@ func halvingExchange(b *sched.Builder, f fold, rank, stages int) {
 		}
 		return turn(last - bit)
 	}
-	x, ok := foldVector(b, f, rank, all.Hi, into(-1))
+	x, ok := foldVector(b, f, l, me, held, blocks, into(-1))
 	if !ok {
-		b.Recv(rank^1, sched.Out, all, sched.Replace)
+		b.Recv(l.rank(me^1), sched.Out, blocks, sched.Replace)
+		b.EndStep()
 		return
 	}
 	for bit := range last + 1 {
@@ -114,6 +116,7 @@ func halvingExchange(b *sched.Builder, f fold, rank, stages int) {
 		x.restore(bit)
 	}
 	if f.paired(x.group) {
-		b.Send(sched.Out, all, rank^1)
+		b.Send(sched.Out, blocks, l.rank(me^1))
+		b.EndStep()
 	}
 }

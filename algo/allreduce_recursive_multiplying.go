@@ -32,7 +32,7 @@ var allreduceRecursiveMultiplying = Algorithm{
 	build: func(c call) generator {
 		k := c.number("k")
 		return generator{blocks: 1, scratch: spare(c.p, 1+max(0, min(k, c.p)-3)), program: func(b *sched.Builder, rank int) {
-			multiply(b, line{0, 1, c.p}, rank, k, sched.In)
+			multiply(b, everyone(c.p), rank, k, sched.In)
 		}}
 	},
 }
@@ -53,12 +53,12 @@ func radices(p, k int) (rounds []int, pairs int) {
 	return rounds, p - groups
 }
 
-// multiply combines block 0 of what all positions of a line hold in their Out.
+// multiply combines block 0 of what all positions of a sequence hold in their Out.
 // A position holds it in In, or else where turn says for as many exchanges as
 // there are rounds. It uses up to k − 2 blocks of scratch.
-func multiply(b *sched.Builder, l line, me, k int, held sched.Buffer) {
-	rounds, pairs := radices(l.n, k)
-	f := fold{l.n - pairs, pairs, 0}
+func multiply(b *sched.Builder, l sequence, me, k int, held sched.Buffer) {
+	rounds, pairs := radices(l.size(), k)
+	f := fold{l.size() - pairs, pairs, 0}
 	group := f.group(me)
 	if f.paired(group) {
 		other := l.rank(me ^ 1)

@@ -46,7 +46,7 @@ var allreduceReduceScatterAllgather = Algorithm{
 		scatterRing, gatherRing := c.word("reduce-scatter") == "ring", c.word("allgather") == "ring"
 		f := foldRanks(c.p, 0)
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			l := line{0, 1, c.p}
+			l := everyone(c.p)
 			if scatterRing {
 				held := scatterRound(b, l, rank, 0, sched.In)
 				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
@@ -55,9 +55,9 @@ var allreduceReduceScatterAllgather = Algorithm{
 			}
 			b.EndStep()
 			if gatherRing {
-				gatherRound(b, l, rank, 0)
+				gatherRound(b, l, rank, sched.Out, 0)
 			} else {
-				gatherDoubling(b, f, rank)
+				gatherDoubling(b, f, l, rank, sched.Out)
 			}
 		}}
 	},

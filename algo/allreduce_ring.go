@@ -32,11 +32,11 @@ var allreduceRing = Algorithm{
 	build: func(c call) generator {
 		k := c.pieces(c.number("segment"))
 		return generator{blocks: k * c.p, scratch: spare(c.p, k*c.p), program: func(b *sched.Builder, rank int) {
-			l := line{0, 1, c.p}
+			l := everyone(c.p)
 			for segment := range k {
 				held := scatterRound(b, l, rank, segment*c.p, sched.In)
 				b.Copy(held, one(segment*c.p+rank), sched.Out, segment*c.p+rank, sched.Replace)
-				gatherRound(b, l, rank, segment*c.p)
+				gatherRound(b, l, rank, sched.Out, segment*c.p)
 			}
 		}}
 	},

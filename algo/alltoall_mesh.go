@@ -65,7 +65,7 @@ func alltoallMeshPlan(p int, m mesh) generator {
 // are those of the rank; p more are for what goes, and p for what comes, in
 // turn.
 func bundleRound(b *sched.Builder, l line, me, p int, held, into sched.Buffer) {
-	next, previous := l.neighbors(me)
+	next, previous := neighbors(l, me)
 	size := p / l.n
 	ahead, room := sched.Range{Lo: 2 * p, Hi: 3*p - size}, p
 	for _, run := range l.bundle(me, p) {

@@ -22,9 +22,15 @@ var barrierDissemination = Algorithm{
 	cost:       func(c call, _ float64) model.Cost { return moves(ceilLog(c.p), 0) },
 	build: func(c call) generator {
 		return generator{program: func(b *sched.Builder, rank int) {
-			for d := 1; d < c.p; d *= 2 {
-				token(b, (rank+d)%c.p, (rank-d+c.p)%c.p)
-			}
+			disseminate(b, everyone(c.p), rank)
 		}}
 	},
+}
+
+// disseminate lets all positions of a sequence hear of each other.
+func disseminate(b *sched.Builder, l sequence, me int) {
+	n := l.size()
+	for d := 1; d < n; d *= 2 {
+		token(b, l.rank((me+d)%n), l.rank((me-d+n)%n))
+	}
 }

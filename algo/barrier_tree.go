@@ -23,23 +23,39 @@ var barrierTree = Algorithm{
 	cost:       func(c call, _ float64) model.Cost { return moves(2*ceilLog(c.p), 0) },
 	build: func(c call) generator {
 		return generator{program: func(b *sched.Builder, rank int) {
-			bit := 1
-			for ; bit < c.p && rank&bit == 0; bit *= 2 {
-				if rank+bit < c.p {
-					hear(b, rank+bit)
-				}
-			}
-			if rank > 0 {
-				tell(b, rank-bit)
-				hear(b, rank-bit)
-			}
-			for bit /= 2; bit > 0; bit /= 2 {
-				if rank+bit < c.p {
-					tell(b, rank+bit)
-				}
-			}
+			arrive(b, everyone(c.p), rank)
+			release(b, everyone(c.p), rank)
 		}}
 	},
+}
+
+// arrive tells the first position of a sequence that all have come.
+func arrive(b *sched.Builder, l sequence, me int) {
+	for bit := 1; bit < l.size(); bit *= 2 {
+		if me&bit != 0 {
+			tell(b, l.rank(me-bit))
+			return
+		}
+		if me+bit < l.size() {
+			hear(b, l.rank(me+bit))
+		}
+	}
+}
+
+// release tells all positions of a sequence what the first one knows.
+func release(b *sched.Builder, l sequence, me int) {
+	bit := 1
+	for bit < l.size() && me&bit == 0 {
+		bit *= 2
+	}
+	if me > 0 {
+		hear(b, l.rank(me-bit))
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if me+bit < l.size() {
+			tell(b, l.rank(me+bit))
+		}
+	}
 }
 
 // tell is a step that sends an empty message.

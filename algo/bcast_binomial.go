@@ -41,23 +41,23 @@ var bcastBinomial = Algorithm{
 			if ascending {
 				broadcastAscending(b, c.p, c.root, rank)
 			} else {
-				broadcast(b, line{0, 1, c.p}, c.root, rank)
+				broadcast(b, everyone(c.p), c.root, rank, sched.Out, whole(1))
 			}
 		}}
 	},
 }
 
-// broadcast hands block 0 of the root's Out to all positions of a line, farthest
+// broadcast hands blocks of a buffer of the root to all positions of a sequence, farthest
 // first. Root and me are positions.
-func broadcast(b *sched.Builder, l line, root, me int) {
-	for v := (interval{0, l.n, root}); v.size() > 1; {
+func broadcast(b *sched.Builder, l sequence, root, me int, buffer sched.Buffer, blocks sched.Range) {
+	for v := (interval{0, l.size(), root}); v.size() > 1; {
 		own, other := v.halves()
 		switch me {
 		case own.holder:
-			b.Send(sched.Out, whole(1), l.rank(other.holder))
+			b.Send(buffer, blocks, l.rank(other.holder))
 			b.EndStep()
 		case other.holder:
-			b.Recv(l.rank(own.holder), sched.Out, whole(1), sched.Replace)
+			b.Recv(l.rank(own.holder), buffer, blocks, sched.Replace)
 			b.EndStep()
 		}
 		v = either(own, other, me)

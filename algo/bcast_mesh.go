@@ -35,7 +35,7 @@ var bcastMesh = Algorithm{
 			}
 			for d := range m {
 				if l, root, me := m.line(d, c.root, rank); l.n > 0 {
-					broadcast(b, l, root, me)
+					broadcast(b, l, root, me, sched.Out, whole(1))
 				}
 			}
 		}}

@@ -41,12 +41,12 @@ var bcastScatterAllgather = Algorithm{
 			if rank == c.root {
 				b.Copy(sched.In, whole(c.p), sched.Out, 0, sched.Replace)
 			}
-			l := line{0, 1, c.p}
-			scatter(b, l, c.root, rank, sched.Out)
+			l := everyone(c.p)
+			scatter(b, l, c.root, rank, location{sched.Out, 0})
 			if ring {
-				gatherRound(b, l, rank, 0)
+				gatherRound(b, l, rank, sched.Out, 0)
 			} else {
-				gatherDoubling(b, f, rank)
+				gatherDoubling(b, f, l, rank, sched.Out)
 			}
 		}}
 	},

@@ -21,6 +21,7 @@ var catalog = []*Algorithm{
 	&bcastScatterAllgather,
 	&bcastCirculant,
 	&bcastRotated,
+	&bcastHierarchical,
 
 	&reduceLinear,
 	&reduceBinomial,
@@ -33,18 +34,21 @@ var catalog = []*Algorithm{
 	&reduceReduceScatterGather,
 	&reduceCirculant,
 	&reduceRotated,
+	&reduceHierarchical,
 
 	&scatterLinear,
 	&scatterDirect,
 	&scatterBinomial,
 	&scatterMesh,
 	&scatterRotated,
+	&scatterHierarchical,
 
 	&gatherLinear,
 	&gatherDirect,
 	&gatherBinomial,
 	&gatherMesh,
 	&gatherRotated,
+	&gatherHierarchical,
 
 	&allgatherLinear,
 	&allgatherRing,
@@ -55,6 +59,7 @@ var catalog = []*Algorithm{
 	&allgatherDirect,
 	&allgatherMesh,
 	&allgatherRotated,
+	&allgatherHierarchical,
 
 	&reduceScatterPairwise,
 	&reduceScatterRecursiveHalving,
@@ -65,6 +70,7 @@ var catalog = []*Algorithm{
 	&reduceScatterDirect,
 	&reduceScatterMesh,
 	&reduceScatterRotated,
+	&reduceScatterHierarchical,
 
 	&allreduceLinear,
 	&allreduceTree,
@@ -92,6 +98,7 @@ var catalog = []*Algorithm{
 	&barrierButterfly,
 	&barrierDissemination,
 	&barrierDoubleRing,
+	&barrierHierarchical,
 
 	&alltoallLinear,
 	&alltoallPairwise,

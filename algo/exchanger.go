@@ -7,23 +7,24 @@ import "github.com/chorale-go/chorale/sched"
 type exchanger struct {
 	b     *sched.Builder
 	f     fold
+	l     sequence // the ranks that are folded
 	group int
 	held  sched.Buffer // where the rank's vector is
 	mine  sched.Range  // the blocks of it that the rank still combines
 }
 
-// foldVector begins an exchange of vectors of some blocks. Of the two ranks of
-// a group, one sends its In to the other, which combines both in into. For the
-// rank that sent, and takes no part, ok is false.
-func foldVector(b *sched.Builder, f fold, rank, blocks int, into sched.Buffer) (x exchanger, ok bool) {
-	x = exchanger{b, f, f.group(rank), sched.In, whole(blocks)}
+// foldVector begins an exchange of some blocks that all positions of a sequence hold. Of
+// the two ranks of a group, one sends what it holds to the other, which combines both
+// in into. For the rank that sent, and takes no part, ok is false.
+func foldVector(b *sched.Builder, f fold, l sequence, me int, held sched.Buffer, blocks sched.Range, into sched.Buffer) (x exchanger, ok bool) {
+	x = exchanger{b, f, l, f.group(me), held, blocks}
 	switch {
-	case rank != f.keeper(x.group):
-		b.Send(x.held, x.mine, rank^1)
+	case me != f.keeper(x.group):
+		b.Send(x.held, x.mine, l.rank(me^1))
 		b.EndStep()
 		return x, false
 	case f.paired(x.group):
-		recvCombine(b, x.held, into, x.mine, rank^1, beside(rank, rank^1))
+		recvCombine(b, x.held, into, x.mine, l.rank(me^1), beside(me, me^1))
 		b.EndStep()
 		x.held = into
 	}
@@ -34,7 +35,7 @@ func foldVector(b *sched.Builder, f fold, rank, blocks int, into sched.Buffer) (
 // sends with the rank's own.
 func (x *exchanger) exchange(bit int, give sched.Range, into sched.Buffer) {
 	partner := x.group ^ 1<<bit
-	peer := x.f.keeper(partner)
+	peer := x.l.rank(x.f.keeper(partner))
 	x.b.Send(x.held, give, peer)
 	recvCombine(x.b, x.held, into, x.mine, peer, beside(x.group, partner))
 	x.b.EndStep()
@@ -62,7 +63,7 @@ func (x *exchanger) sibling(bit int) sched.Range {
 
 // restore undoes a halving: partners send each other what they have completed.
 func (x *exchanger) restore(bit int) {
-	peer, sibling := x.f.keeper(x.group^1<<bit), x.sibling(bit)
+	peer, sibling := x.l.rank(x.f.keeper(x.group^1<<bit)), x.sibling(bit)
 	x.b.Send(sched.Out, x.mine, peer)
 	x.b.Recv(peer, sched.Out, sibling, sched.Replace)
 	x.b.EndStep()

@@ -22,8 +22,7 @@ var gatherBinomial = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return scatterBinomial.cost(c, n) },
 	build: func(c call) generator {
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			l := line{0, 1, c.p}
-			held := gather(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
+			held := gather(b, everyone(c.p), interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
 			if rank == c.root {
 				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 			}
@@ -32,9 +31,10 @@ var gatherBinomial = Algorithm{
 }
 
 // gather collects the parts that the positions of an interval stand for at its
-// holder, in kept. Position me finds its own in held, and gather returns where
-// its parts are at the end: in kept, if it has received any.
-func gather(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {
+// holder, in kept. Position me finds its own in held, which is In if it has that
+// alone, or else kept. Gather returns where its parts are at the end: in kept, if it
+// has received any.
+func gather(b *sched.Builder, l partRow, v interval, me int, held, kept sched.Buffer) sched.Buffer {
 	if v.size() == 1 {
 		return held
 	}
@@ -43,11 +43,15 @@ func gather(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffe
 	parts := l.parts(other.lo, other.hi)
 	switch me {
 	case other.holder:
+		if held == sched.In {
+			parts = one(l.home(me))
+		}
 		b.Send(held, parts, l.rank(own.holder))
 		b.EndStep()
 	case own.holder:
-		rank := l.rank(me)
-		b.Copy(held, one(rank), kept, rank, sched.Replace)
+		if held == sched.In {
+			b.Copy(held, one(l.home(me)), kept, l.own(me), sched.Replace)
+		}
 		b.Recv(l.rank(other.holder), kept, parts, sched.Replace)
 		b.EndStep()
 		held = kept

@@ -20,17 +20,18 @@ func (l line) parts(lo, hi int) sched.Range {
 	return sched.Range{Lo: base + lo*l.stride, Hi: base + hi*l.stride}
 }
 
-// part returns the ranks that position i stands for, where i may be as much as the
-// length of the line too small or too large.
-func (l line) part(i int) sched.Range {
-	i = (i + l.n) % l.n
+// part returns the parts that position i of a row stands for, where i may be as much as
+// the length of the row too small or too large.
+func part(l partRow, i int) sched.Range {
+	i = (i + l.size()) % l.size()
 	return l.parts(i, i+1)
 }
 
 // neighbors returns the ranks after and before position i, the ends being
 // neighbors too.
-func (l line) neighbors(i int) (next, previous int) {
-	return l.rank((i + 1) % l.n), l.rank((i - 1 + l.n) % l.n)
+func neighbors(l sequence, i int) (next, previous int) {
+	n := l.size()
+	return l.rank((i + 1) % n), l.rank((i - 1 + n) % n)
 }
 
 // An interval is the positions lo ≤ i < hi of a line, and their holder: the

@@ -24,8 +24,7 @@ var reduceBinomial = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return sums(ceilLog(c.p), n) },
 	build: func(c call) generator {
 		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
-			l := line{0, 1, c.p}
-			held := reduce(b, l, interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root))
+			held := reduce(b, everyone(c.p), interval{0, c.p, c.root}, rank, sched.In, keptBy(rank, c.root), whole(1))
 			if rank == c.root {
 				b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
 			}
@@ -33,21 +32,21 @@ var reduceBinomial = Algorithm{
 	},
 }
 
-// reduce combines block 0 of all positions of an interval at its holder. Position me
+// reduce combines blocks of all positions of an interval at its holder. Position me
 // finds its own in held, collects in kept, and reduce returns where the
 // combination is if me is the holder.
-func reduce(b *sched.Builder, l line, v interval, me int, held, kept sched.Buffer) sched.Buffer {
+func reduce(b *sched.Builder, l sequence, v interval, me int, held, kept sched.Buffer, blocks sched.Range) sched.Buffer {
 	if v.size() == 1 {
 		return held
 	}
 	own, other := v.halves()
-	held = reduce(b, l, either(own, other, me), me, held, kept)
+	held = reduce(b, l, either(own, other, me), me, held, kept, blocks)
 	switch me {
 	case other.holder:
-		b.Send(held, whole(1), l.rank(own.holder))
+		b.Send(held, blocks, l.rank(own.holder))
 		b.EndStep()
 	case own.holder:
-		recvCombine(b, held, kept, whole(1), l.rank(other.holder), beside(own.lo, other.lo))
+		recvCombine(b, held, kept, blocks, l.rank(other.holder), beside(own.lo, other.lo))
 		b.EndStep()
 		held = kept
 	}

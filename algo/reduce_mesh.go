@@ -28,7 +28,7 @@ var reduceMesh = Algorithm{
 			held := sched.In
 			for d := len(m) - 1; d >= 0; d-- {
 				if l, root, me := m.line(d, c.root, rank); l.n > 0 {
-					held = reduce(b, l, interval{0, l.n, root}, me, held, keptBy(rank, c.root))
+					held = reduce(b, l, interval{0, l.n, root}, me, held, keptBy(rank, c.root), whole(1))
 				}
 			}
 			if rank == c.root {

@@ -25,15 +25,7 @@ var reduceReduceScatterGather = Algorithm{
 	Name:       "reduce-scatter-gather",
 	Formula:    "2 lg p α + 2n (p−1)/p β + n (p−1)/p γ",
 	Prefer:     "long vectors",
-	cost: func(c call, n float64) model.Cost {
-		f := foldRanks(c.p, c.root)
-		stages, part := floorLog(c.p), share(n, f.groups)
-		cost := model.Cost{Startups: float64(2 * stages), Words: 2 * part, Combines: part}
-		if f.pairs > 0 {
-			cost = cost.Plus(sums(1, n))
-		}
-		return cost
-	},
+	cost:       func(c call, n float64) model.Cost { return reduceScatterGatherCost(c.p, n) },
 	build: func(c call) generator {
 		f := foldRanks(c.p, c.root)
 		scratch := f.groups
@@ -41,14 +33,26 @@ var reduceReduceScatterGather = Algorithm{
 			scratch = 0
 		}
 		return generator{blocks: f.groups, scratch: scratch, program: func(b *sched.Builder, rank int) {
-			reduceScatterGather(b, f, rank)
+			reduceScatterGather(b, f, everyone(c.p), rank, sched.In, whole(f.groups), keptBy(rank, c.root))
 		}}
 	},
 }
 
-func reduceScatterGather(b *sched.Builder, f fold, rank int) {
-	kept := keptBy(rank, f.root)
-	x, ok := foldVector(b, f, rank, f.groups, kept)
+// reduceScatterGatherCost is the cost of reduceScatterGather among p positions.
+func reduceScatterGatherCost(p int, n float64) model.Cost {
+	f := foldRanks(p, 0)
+	stages, part := floorLog(p), share(n, f.groups)
+	cost := model.Cost{Startups: float64(2 * stages), Words: 2 * part, Combines: part}
+	if f.pairs > 0 {
+		cost = cost.Plus(sums(1, n))
+	}
+	return cost
+}
+
+// reduceScatterGather combines some blocks, one for each group of the fold, that all
+// positions of a sequence hold. The root leaves them in its Out; other ranks use kept.
+func reduceScatterGather(b *sched.Builder, f fold, l sequence, me int, held sched.Buffer, blocks sched.Range, kept sched.Buffer) {
+	x, ok := foldVector(b, f, l, me, held, blocks, kept)
 	if !ok {
 		return
 	}
@@ -57,9 +61,10 @@ func reduceScatterGather(b *sched.Builder, f fold, rank int) {
 		x.halve(bit, kept)
 	}
 	for bit := stages - 1; bit >= 0; bit-- {
-		peer := f.keeper(x.group ^ 1<<bit)
+		peer := l.rank(f.keeper(x.group ^ 1<<bit))
 		if (x.group^f.group(f.root))>>bit&1 == 1 {
 			b.Send(x.held, x.mine, peer)
+			b.EndStep()
 			return
 		}
 		sibling := x.sibling(bit)

@@ -23,7 +23,7 @@ var reduceScatterDirect = Algorithm{
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
 	build: func(c call) generator {
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			contribute(b, c.p, rank, true)
+			contribute(b, everyone(c.p), rank, location{sched.In, 0}, location{sched.Out, 0}, location{sched.Scratch, 0}, true)
 		}}
 	},
 }

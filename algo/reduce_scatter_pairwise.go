@@ -26,44 +26,56 @@ var reduceScatterPairwise = Algorithm{
 	Name:       "pairwise",
 	Formula:    "(p − 1) α + n (p−1)/p β + nγ",
 	Prefer:     "long blocks, any operator",
-	cost: func(c call, n float64) model.Cost {
-		cost := sums(c.p-1, n/float64(c.p))
-		if c.p > 2 {
-			cost.Combines = n
-		}
-		return cost
-	},
+	cost:       func(c call, n float64) model.Cost { return contributeCost(c.p, n/float64(c.p)) },
 	build: func(c call) generator {
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			contribute(b, c.p, rank, false)
+			contribute(b, everyone(c.p), rank, location{sched.In, 0}, location{sched.Out, 0}, location{sched.Scratch, 0}, false)
 		}}
 	},
 }
 
-// contribute sends each rank its block, takes the rank's own from all others,
-// and combines these in its Out: one after another, or all in one step.
-func contribute(b *sched.Builder, p, rank int, atOnce bool) {
-	mine := one(rank)
-	b.Copy(sched.In, mine, sched.Out, rank, sched.Replace)
-	for i := 1; i < p; i++ {
-		to, from := (rank+i)%p, (rank-i+p)%p
-		b.Send(sched.In, one(to), to)
+// contributeCost is the cost of contribute among p positions, for parts of so many words
+// each, one after another.
+func contributeCost(p int, part float64) model.Cost {
+	cost := sums(p-1, part)
+	if p > 2 {
+		cost.Combines = float64(p) * part
+	}
+	return cost
+}
+
+// contribute sends each position of a row, from held, the parts that it stands for,
+// takes those that position me stands for from all others, and combines them at out: one
+// after another, or all in one step. The sum of the positions above me is made at above.
+// A position that stands for no parts gets no message. Above must not be out.
+func contribute(b *sched.Builder, l partRow, me int, held, out, above location, atOnce bool) {
+	n, mine := l.size(), l.parts(me, me+1)
+	b.Copy(held.buffer, held.blocks(mine), out.buffer, out.blocks(mine).Lo, sched.Replace)
+	recv := func(from int, into location, how sched.Combine) {
+		b.Recv(l.rank(from), into.buffer, into.blocks(mine), how)
+	}
+	for i := 1; i < n; i++ {
+		to, from := (me+i)%n, (me-i+n)%n
+		if theirs := l.parts(to, to+1); theirs.Len() > 0 {
+			b.Send(held.buffer, held.blocks(theirs), l.rank(to))
+		}
 		switch {
-		case from < rank:
-			b.Recv(from, sched.Out, mine, sched.Left)
-		case rank == p-2: // only one is above
-			b.Recv(from, sched.Out, mine, sched.Right)
-		case from == p-1:
-			b.Recv(from, sched.Scratch, mine, sched.Replace)
+		case mine.Len() == 0:
+		case from < me:
+			recv(from, out, sched.Left)
+		case me == n-2: // only one is above
+			recv(from, out, sched.Right)
+		case from == n-1:
+			recv(from, above, sched.Replace)
 		default:
-			b.Recv(from, sched.Scratch, mine, sched.Left)
+			recv(from, above, sched.Left)
 		}
 		if !atOnce {
 			b.EndStep()
 		}
 	}
 	b.EndStep()
-	if rank < p-2 {
-		b.Copy(sched.Scratch, mine, sched.Out, rank, sched.Right)
+	if me < n-2 {
+		b.Copy(above.buffer, above.blocks(mine), out.buffer, out.blocks(mine).Lo, sched.Right)
 	}
 }

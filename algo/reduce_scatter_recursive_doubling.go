@@ -24,58 +24,70 @@ var reduceScatterRecursiveDoubling = Algorithm{
 	Name:       "recursive-doubling",
 	Formula:    "lg p α + n (lg p − 1 + 1/p)(β + γ); p no power of two: (⌊lg p⌋ + 2) α and nβ + nγ more, about",
 	Prefer:     "short vectors, an operator that does not commute",
-	cost: func(c call, n float64) model.Cost {
-		f, part := foldRanks(c.p, 0), n/float64(c.p)
-		switch {
-		case c.p == 1:
-			return model.Cost{}
-		case f.pairs > 0:
-			return sums(floorLog(c.p), n).Plus(sums(1, 2*part)).Plus(moves(1, part))
-		}
-		return sums(floorLog(c.p)-1, n).Plus(sums(1, part))
-	},
+	cost:       func(c call, n float64) model.Cost { return scatterDoublingCost(c.p, n/float64(c.p), n) },
 	build: func(c call) generator {
 		f := foldRanks(c.p, 0)
 		return generator{blocks: c.p, scratch: spare(c.p, 2*c.p), program: func(b *sched.Builder, rank int) {
-			scatterDoubling(b, f, rank)
+			scatterDoubling(b, f, everyone(c.p), rank, location{sched.In, 0}, location{sched.Out, 0})
 		}}
 	},
 }
 
-func scatterDoubling(b *sched.Builder, f fold, rank int) {
-	all := f.ranks(0, f.groups)
-	group := f.group(rank)
+// scatterDoublingCost is the cost of scatterDoubling among p positions, for parts of so
+// many words each, which are n words in all.
+func scatterDoublingCost(p int, part, n float64) model.Cost {
+	switch {
+	case p == 1:
+		return model.Cost{}
+	case foldRanks(p, 0).pairs > 0:
+		return sums(floorLog(p), n).Plus(sums(1, 2*part)).Plus(moves(1, part))
+	}
+	return sums(floorLog(p)-1, n).Plus(sums(1, part))
+}
+
+// scatterDoubling combines the vectors that all positions of a row hold, and leaves the
+// parts that position me stands for at out. Two vectors in scratch, at 0 and after it,
+// take turns, because an exchange cannot write what it sends. The vector is held in In,
+// or is one of the two.
+func scatterDoubling(b *sched.Builder, f fold, l partRow, me int, held, out location) {
+	parts := func(r sched.Range) sched.Range { return l.parts(r.Lo, r.Hi) }
+	all := parts(f.ranks(0, f.groups))
+	group := f.group(me)
 	keeper := f.keeper(group)
-	if rank != keeper {
-		b.Send(sched.In, all, keeper)
+	if me != keeper {
+		b.Send(held.buffer, held.blocks(all), l.rank(keeper))
 		b.EndStep()
-		b.Recv(keeper, sched.Out, one(rank), sched.Replace)
+		b.Recv(l.rank(keeper), out.buffer, out.blocks(parts(one(me))), sched.Replace)
+		b.EndStep()
 		return
 	}
-	// An exchange cannot write what it sends, so two vectors in scratch take
-	// turns.
-	held, into := location{sched.In, 0}, location{sched.Scratch, 0}
+	into := location{sched.Scratch, 0}
+	if held == into {
+		into.at = all.Len()
+	}
 	if f.paired(group) {
-		into.combine(b, held, all, rank^1, sched.Right)
+		into.combine(b, held, all, l.rank(me^1), sched.Right)
 		b.EndStep()
-		held, into.at = into, all.Len()
+		held, into = into, location{sched.Scratch, all.Len() - into.at}
 	}
 	for n := 1; n < f.groups; n *= 2 {
 		peer, give, keep := group^n, all, all
 		if n == f.groups/2 {
-			give, keep = f.ranks(peer, 1), f.ranks(group, 1)
-			if !f.paired(group) {
-				into = location{sched.Out, 0}
+			give, keep = parts(f.ranks(peer, 1)), parts(f.ranks(group, 1))
+			if out != held && !f.paired(group) {
+				into = out
 			}
 		}
-		b.Send(held.buffer, held.blocks(give), f.keeper(peer))
-		into.combine(b, held, keep, f.keeper(peer), beside(group, peer))
+		b.Send(held.buffer, held.blocks(give), l.rank(f.keeper(peer)))
+		into.combine(b, held, keep, l.rank(f.keeper(peer)), beside(group, peer))
 		b.EndStep()
 		held, into = into, location{sched.Scratch, all.Len() - into.at}
 	}
-	b.Copy(held.buffer, held.blocks(one(rank)), sched.Out, rank, sched.Replace)
+	mine := parts(one(me))
+	b.Copy(held.buffer, held.blocks(mine), out.buffer, out.blocks(mine).Lo, sched.Replace)
 	if f.paired(group) {
-		b.Send(held.buffer, held.blocks(one(rank^1)), rank^1)
+		b.Send(held.buffer, held.blocks(parts(one(me^1))), l.rank(me^1))
+		b.EndStep()
 	}
 }
 

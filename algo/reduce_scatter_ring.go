@@ -24,7 +24,7 @@ var reduceScatterRing = Algorithm{
 	cost:         func(c call, n float64) model.Cost { return sums(c.p-1, n/float64(c.p)) },
 	build: func(c call) generator {
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			held := scatterRound(b, line{0, 1, c.p}, rank, 0, sched.In)
+			held := scatterRound(b, everyone(c.p), rank, 0, sched.In)
 			b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
 		}}
 	},
@@ -35,15 +35,15 @@ var reduceScatterRing = Algorithm{
 // its own part in Out if that is a single rank's, or else in Scratch. The part
 // of rank 0 is block first. It returns where position me has its part.
 func scatterRound(b *sched.Builder, l line, me, first int, held sched.Buffer) sched.Buffer {
-	next, previous := l.neighbors(me)
+	next, previous := neighbors(l, me)
 	own := held
 	for step := 1; step < l.n; step++ {
 		into := sched.Scratch
 		if step == l.n-1 && l.stride == 1 {
 			into = sched.Out
 		}
-		b.Send(held, shifted(l.part(me-step), first), next)
-		recvCombine(b, own, into, shifted(l.part(me-step-1), first), previous, sched.Left)
+		b.Send(held, shifted(part(l, me-step), first), next)
+		recvCombine(b, own, into, shifted(part(l, me-step-1), first), previous, sched.Left)
 		b.EndStep()
 		held = into
 	}

@@ -3,6 +3,8 @@ package algo
 import (
 	"fmt"
 	"strings"
+
+	"github.com/chorale-go/chorale/sched"
 )
 
 // Restrictions are the calls that an algorithm does not serve.
@@ -51,4 +53,27 @@ func (r Restrictions) String() string {
 		names = append(names, "all-port")
 	}
 	return strings.Join(names, ", ")
+}
+
+// Restricted returns the restrictions of an algorithm with the parameters that spec
+// gives. They may be more than those of its row in the catalog. The arguments and the
+// errors are those of [New].
+func Restricted(c sched.Collective, spec string, p int) (Restrictions, error) {
+	a, call, _, err := resolve(c, spec, p, 0, 0)
+	if err != nil {
+		return Restrictions{}, err
+	}
+	return a.restrictions(call), nil
+}
+
+// restrictions returns those of a call. Where the ranks of a host do not follow each
+// other, what the host combines is no run of ranks, and what it gathers no run of parts.
+func (a *Algorithm) restrictions(c call) Restrictions {
+	r := a.Restrictions
+	if _, ok := c.values["hosts"]; ok && !c.byBlock() {
+		parted := sched.Schedule{Collective: a.Collective}
+		r.Commutative = r.Commutative || a.Collective.Combines()
+		r.EqualParts = r.EqualParts || parted.Partitioned()
+	}
+	return r
 }

@@ -24,36 +24,34 @@ var scatterBinomial = Algorithm{
 	},
 	build: func(c call) generator {
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			held := sched.Scratch
+			held := location{sched.Scratch, 0}
 			if rank == c.root {
-				held = sched.In
-				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
+				held.buffer = sched.In
+				b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			}
-			scatter(b, line{0, 1, c.p}, c.root, rank, held)
+			scatter(b, everyone(c.p), c.root, rank, held)
 		}}
 	},
 }
 
-// scatter sends every position of a line the parts that it stands for. The root
-// has all of them in held; other positions receive theirs there, or in Out if
-// it is their own part and no more, and copy their own part to Out. Root and me
-// are positions.
-func scatter(b *sched.Builder, l line, root, me int, held sched.Buffer) {
-	rank := l.rank(me)
-	for v := (interval{0, l.n, root}); v.size() > 1; {
+// scatter sends every position of a row the parts that it stands for. The root has
+// all of them at held; other positions receive theirs there, or in Out if it is their
+// own part and no more, and copy their own part to Out. Root and me are positions.
+func scatter(b *sched.Builder, l partRow, root, me int, held location) {
+	for v := (interval{0, l.size(), root}); v.size() > 1; {
 		own, other := v.handOver()
 		parts := l.parts(other.lo, other.hi)
 		switch me {
 		case own.holder:
-			b.Send(held, parts, l.rank(other.holder))
+			b.Send(held.buffer, held.blocks(parts), l.rank(other.holder))
 			b.EndStep()
 		case other.holder:
 			if parts.Len() == 1 {
-				held = sched.Out
+				held = location{sched.Out, l.home(me) - l.own(me)}
 			}
-			b.Recv(l.rank(own.holder), held, parts, sched.Replace)
+			b.Recv(l.rank(own.holder), held.buffer, held.blocks(parts), sched.Replace)
 			b.EndStep()
-			b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
+			b.Copy(held.buffer, held.blocks(one(l.own(me))), sched.Out, l.home(me), sched.Replace)
 		}
 		v = either(own, other, me)
 	}

@@ -29,10 +29,10 @@ var scatterMesh = Algorithm{
 	build: func(c call) generator {
 		m := mesh(c.sizes("dims"))
 		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
-			held := sched.Scratch
+			held := location{sched.Scratch, 0}
 			if rank == c.root {
-				held = sched.In
-				b.Copy(held, one(rank), sched.Out, rank, sched.Replace)
+				held.buffer = sched.In
+				b.Copy(sched.In, one(rank), sched.Out, rank, sched.Replace)
 			}
 			for d := range m {
 				if l, root, me := m.line(d, c.root, rank); l.n > 0 {

@@ -25,7 +25,7 @@ var shiftRing = Algorithm{
 	build: func(c call) generator {
 		hops := hopsRound(c.p, c.root)
 		return generator{blocks: 1, scratch: spareTurn(hops), program: func(b *sched.Builder, rank int) {
-			held := shiftRound(b, line{0, 1, c.p}, rank, c.root, sched.In, hops)
+			held := shiftRound(b, everyone(c.p), rank, c.root, sched.In, hops)
 			b.Copy(held, whole(1), sched.Out, 0, sched.Replace)
 		}}
 	},
@@ -40,7 +40,7 @@ func hopsRound(n, by int) int { return min(by%n, n-by%n) }
 // buffer that turn chooses for the hops that are still to come, those of this
 // line included.
 func shiftRound(b *sched.Builder, l line, me, by int, held sched.Buffer, hops int) sched.Buffer {
-	next, previous := l.neighbors(me)
+	next, previous := neighbors(l, me)
 	if 2*(by%l.n) > l.n {
 		next, previous = previous, next
 	}
