@@ -136,7 +136,7 @@ func room[T any](n float64) []T { return make([]T, 0, int(n*1.01)+16) }
 func (s *Schedule) replayMemory() float64 {
 	p := float64(s.P)
 	if s.Collective == Barrier {
-		return 2 * p * p / 8
+		return 2*p*p/8 + 4*p
 	}
 	return p * (float64(s.Blocks) + float64(s.Scratch)) * perValue
 }

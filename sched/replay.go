@@ -19,9 +19,11 @@ type Replay struct {
 	limit, free  int64   // of memory, in bytes; of that, what operands may still take, in spans
 
 	// Of a barrier: the ranks whose arrival each rank knows of, words of bits
-	// rank by rank, and the same when the current step began.
+	// rank by rank; and the same when the rank began the step of its program whose
+	// number is in entered. That step may take several steps of the timeline.
 	words        int // per rank
 	known, began []uint64
+	entered      []int32
 }
 
 // Replay returns a replay that stands before the first step: every rank holds
@@ -34,8 +36,9 @@ func (t *Timeline) Replay() *Replay {
 		return r
 	}
 	r.words = (s.P + 63) / 64
-	r.known, r.began = make([]uint64, s.P*r.words), make([]uint64, s.P*r.words)
+	r.known, r.began, r.entered = make([]uint64, s.P*r.words), make([]uint64, s.P*r.words), make([]int32, s.P)
 	for rank := range s.P {
+		r.entered[rank] = -1
 		r.known[rank*r.words+rank/64] = 1 << (rank % 64)
 	}
 	return r
@@ -142,13 +145,20 @@ func (r *Replay) write(at *Value, incoming Value, how Combine) (err error) {
 	return err
 }
 
-// spread passes on the barrier knowledge that each sender has when the step
-// begins.
+// spread passes on the barrier knowledge that each sender had when it began the step
+// of its program: what it receives in that step may come after it has sent.
 func (r *Replay) spread(messages []int32) {
 	of := func(set []uint64, rank int32) []uint64 { return set[int(rank)*r.words : int(rank+1)*r.words] }
+	enter := func(rank, step int32) {
+		if r.entered[rank] != step {
+			r.entered[rank] = step
+			copy(of(r.began, rank), of(r.known, rank))
+		}
+	}
 	for _, i := range messages {
-		from := r.t.messages[i].from
-		copy(of(r.began, from), of(r.known, from))
+		m := &r.t.messages[i]
+		enter(m.from, m.sendStep)
+		enter(m.to, m.recvStep)
 	}
 	for _, i := range messages {
 		m := &r.t.messages[i]
