@@ -78,6 +78,15 @@ func TestTheAlgorithmOfAScheduleIsItsCanonicalSpec(t *testing.T) {
 		{sched.Bcast, "binary-tree,segment=1025", 8, 1025, "binary-tree,segment=1025", 1},
 		{sched.Bcast, "binary-tree,segment=1G", 8, 0, "binary-tree,segment=1G", 1},
 		{sched.AllReduce, "halving-exchange", 9, 0, "halving-exchange", 2},
+		{sched.Bcast, "hierarchical,hosts=3", 9, 0, "hierarchical", 1}, // chosen anyway
+		{sched.Bcast, "hierarchical,hosts=03", 10, 0, "hierarchical", 1},
+		{sched.Bcast, "hierarchical,hosts=5+2+2+1", 10, 0, "hierarchical,hosts=5+2x2+1", 1},
+		{sched.Bcast, "hierarchical,hosts=10", 10, 0, "hierarchical,hosts=10", 1},
+		{sched.Bcast, "hierarchical,hosts=1x10", 10, 0, "hierarchical,hosts=1x10", 1},
+		{sched.Bcast, "hierarchical,hosts=map:3x0.0.2x5.4x1", 10, 0, "hierarchical,hosts=map:4x0.2x5.4x1", 1},
+		{sched.AllReduce, "hierarchical,group=4", 10, 0, "hierarchical,group=4", 1},
+		{sched.AllReduce, "hierarchical,hosts=2x4+2", 10, 0, "hierarchical,hosts=2x4+2", 1},
+		{sched.AllReduce, "hierarchical,hosts=3x3+1", 10, 0, "hierarchical", 1},     // groups of 3 anyway
 		{sched.AllReduce, "halving-exchange,stages=1", 9, 0, "halving-exchange", 2}, // half of ⌊lg 9⌋
 		{sched.AllReduce, "halving-exchange,stages=3", 9, 0, "halving-exchange,stages=3", 8},
 	} {
@@ -194,6 +203,11 @@ var logarithmic = []struct {
 	{sched.ReduceScatter, "circulant"},
 	{sched.AllReduce, "recursive-multiplying"},
 	{sched.AllReduce, "hierarchical"},
+	{sched.Bcast, "hierarchical"},
+	{sched.Reduce, "hierarchical"},
+	{sched.AllGather, "hierarchical"},
+	{sched.Scatter, "hierarchical"},
+	{sched.Barrier, "hierarchical"},
 	{sched.AllReduce, "swing"},
 	{sched.AllReduce, "circulant"},
 	{sched.Scan, "recursive-doubling"},

@@ -115,3 +115,31 @@ func TestReplaySaysOfWhoseArrivalARankOfABarrierKnows(t *testing.T) {
 		t.Error("a rank of an allreduce knows of an arrival")
 	}
 }
+
+// Rank 1 hears of rank 0 while it waits for rank 2 to take a message. It may have sent
+// the message before, so rank 2 does not know of rank 0.
+func TestARankOfABarrierTellsNothingThatItHearsInTheSameStep(t *testing.T) {
+	r := replayed(t, parse(t, `
+schedule barrier relayed
+ranks 4
+blocks 0
+rank 0
+  step
+    send in 0..0 to 1
+rank 1
+  step
+    send in 0..0 to 2
+    recv out 0..0 from 0
+rank 2
+  step
+    send in 0..0 to 3
+  step
+    recv out 0..0 from 1
+rank 3
+  step
+    recv out 0..0 from 2
+`), 2)
+	if !r.Knows(1, 0) || !r.Knows(2, 1) || r.Knows(2, 0) {
+		t.Errorf("1 of 0, 2 of 1, 2 of 0: %v, %v, %v, want true, true, false", r.Knows(1, 0), r.Knows(2, 1), r.Knows(2, 0))
+	}
+}

@@ -1,0 +1,223 @@
+package algo_test
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// placements are the hosts of ranks, in the order of the ranks, and how the parameter
+// hosts says so.
+var placements = []struct {
+	hosts []int
+	text  string
+}{
+	{[]int{0}, "1"},
+	{[]int{7, 7, 7}, "1"},
+	{[]int{0, 1, 2}, "3"},
+	{[]int{0, 0, 1, 1}, "2"},
+	{[]int{5, 5, 2, 2}, "2"},
+	{[]int{0, 0, 0, 1, 1}, "2"},
+	{[]int{0, 0, 1, 1, 1}, "2+3"},
+	{[]int{0, 0, 1, 1, 2, 2, 3}, "4"},
+	{[]int{0, 1, 1, 2, 2, 3, 3}, "1+3x2"},
+	{[]int{0, 1, 0, 1}, "cyclic:2"},
+	{[]int{0, 1, 2, 0, 1, 2, 0}, "cyclic:3"},
+	{[]int{0, 1, 0, 0}, "cyclic:3+1"},
+	{[]int{0, 1, 2, 0, 2, 2}, "cyclic:2+1+3"},
+	{[]int{0, 1, 1, 0}, "map:0.2x1.0"},
+	{[]int{0, 0, 1, 1, 0, 0, 1, 1}, "map:2x0.2x1.2x0.2x1"},
+	{[]int{9, 4, 9, 9, 4, 4, 1}, "map:0.1.2x0.2x1.2"},
+	{slices.Repeat([]int{0, 1, 2, 3, 4}, 6), "cyclic:5"},
+	{slices.Sorted(slices.Values(slices.Repeat([]int{0, 1, 2, 3, 4, 5, 6}, 4))), "7"},
+}
+
+// hierarchical returns the collectives that have a hierarchical algorithm.
+func hierarchical() (all []sched.Collective) {
+	for _, c := range sched.Collectives() {
+		if _, err := algo.Lookup(c, "hierarchical"); err == nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func TestHostsAreWrittenShortAndReadAgain(t *testing.T) {
+	for _, test := range placements {
+		text := algo.FormatHosts(test.hosts)
+		if text != test.text {
+			t.Errorf("%v: got %q, want %q", test.hosts, text, test.text)
+		}
+		for _, c := range hierarchical() {
+			if _, err := algo.New(c, "hierarchical,hosts="+text, len(test.hosts), 0, 0); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Each host is reached by one message from another, or reaches another by one; leaders
+// exchange as the algorithm between them does. Wherever the ranks are placed, no more
+// messages go between hosts.
+func TestFewMessagesGoBetweenHosts(t *testing.T) {
+	for _, test := range placements {
+		p, h := len(test.hosts), len(slices.Compact(slices.Sorted(slices.Values(test.hosts))))
+		lg := bits.Len(uint(h)) - 1
+		pairs := h - 1<<lg
+		exchange := 1<<lg*lg + 2*pairs
+		k := p // ranks on the smallest host
+		for _, host := range test.hosts {
+			k = min(k, len(slices.DeleteFunc(slices.Clone(test.hosts), func(o int) bool { return o != host })))
+		}
+		for _, want := range []struct {
+			c       sched.Collective
+			between string
+			count   int
+		}{
+			{sched.Bcast, "binomial", h - 1},
+			{sched.Bcast, "scatter-allgather", h - 1 + exchange},
+			{sched.Reduce, "binomial", h - 1},
+			{sched.Reduce, "reduce-scatter-gather", 1<<lg*lg + pairs + 1<<lg - 1},
+			{sched.Scatter, "", h - 1},
+			{sched.Gather, "", h - 1},
+			{sched.AllGather, "recursive-doubling", exchange},
+			{sched.AllGather, "ring", h * (h - 1)},
+			{sched.ReduceScatter, "recursive-doubling", exchange},
+			{sched.ReduceScatter, "pairwise", h * (h - 1)},
+			{sched.AllReduce, "recursive-doubling", exchange},
+			{sched.AllReduce, "recursive-halving", k * (2*1<<lg*lg + 2*pairs)},
+			{sched.Barrier, "", h * bits.Len(uint(h-1))},
+		} {
+			spec := "hierarchical,hosts=" + test.text
+			if want.between != "" {
+				spec += ",between=" + want.between
+			}
+			for _, root := range roots(want.c, p) {
+				s := newSchedule(t, want.c, spec, p, root)
+				if got := crossings(t, s, test.hosts); got != want.count {
+					t.Errorf("%s: %d messages between hosts, want %d", describe(s), got, want.count)
+				}
+				if err := s.Check(); err != nil {
+					t.Errorf("%s: %v", describe(s), err)
+				}
+			}
+		}
+	}
+}
+
+// crossings counts the messages between ranks of different hosts.
+func crossings(t *testing.T, s *sched.Schedule, hosts []int) (n int) {
+	for _, step := range moments(t, s) {
+		for _, m := range step.messages {
+			if hosts[m.From] != hosts[m.To] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Long vectors go between hosts in pieces, without being asked for.
+func TestLongVectorsAreSentInPiecesBetweenHosts(t *testing.T) {
+	for c, between := range map[sched.Collective][2]string{
+		sched.Bcast:         {"binomial", "scatter-allgather"},
+		sched.Reduce:        {"binomial", "reduce-scatter-gather"},
+		sched.AllReduce:     {"recursive-doubling", "recursive-halving"},
+		sched.ReduceScatter: {"recursive-doubling", "pairwise"},
+	} {
+		for i, bytes := range []int{8, 64 << 20} {
+			s, err := algo.New(c, "hierarchical,hosts=4", 16, 0, bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			named, err := algo.New(c, "hierarchical,hosts=4,between="+between[i], 16, 0, bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !s.Equal(named) {
+				t.Errorf("%v of %d bytes: not by %s", c, bytes, between[i])
+			}
+		}
+	}
+}
+
+func TestHostsOutOfOrderRestrictWhatNeedsTheOrder(t *testing.T) {
+	for _, c := range hierarchical() {
+		parted := (&sched.Schedule{Collective: c}).Partitioned()
+		for text, ordered := range map[string]bool{
+			"2": true, "8": true, "1": true, "3+5": true, "map:3x1.5x0": true, "cyclic:8": true, "cyclic:7x1+1": true, "cyclic:1": true,
+			"cyclic:2": false, "cyclic:2+6": false, "map:4x0.3x1.0": false,
+		} {
+			r, err := algo.Restricted(c, "hierarchical,hosts="+text, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := algo.Restrictions{Commutative: !ordered && c.Combines(), EqualParts: !ordered && parted}
+			if r != want {
+				t.Errorf("%v, hosts=%s: %v, want %v", c, text, r, want)
+			}
+			s := newSchedule(t, c, "hierarchical,hosts="+text, 8, 0)
+			if s.Commutative != want.Commutative || s.Uneven != (parted && !want.EqualParts) {
+				t.Errorf("%v: commutative %v, uneven %v, want %v", describe(s), s.Commutative, s.Uneven, want)
+			}
+		}
+	}
+	if _, err := algo.Restricted(sched.Bcast, "choir", 8); err == nil {
+		t.Error("an algorithm that does not exist has restrictions")
+	}
+}
+
+func TestErrorsOfHostsSayWhatWouldBeRight(t *testing.T) {
+	const forms = "want hosts, as in 4, 3+3+2, cyclic:4 or map:0.1.1.0"
+	for text, want := range map[string]string{
+		"":                      forms,
+		"x":                     forms,
+		"0x3+5":                 forms,
+		"3+":                    forms,
+		"-1":                    "want 1 to 8 hosts",
+		"9":                     "want 1 to 8 hosts",
+		"cyclic:":               forms,
+		"cyclic:0":              "want 1 to 8 hosts",
+		"map:":                  forms,
+		"map:0+1":               forms,
+		"4+5":                   "want as many ranks in all as there are, 8",
+		"3+3":                   "want as many ranks in all as there are, 8",
+		"8+0":                   "a host without ranks: want 1 or more on each",
+		"2147483647x2147483647": "want as many ranks in all as there are, 8",
+		"map:7x0":               "want as many ranks in all as there are, 8",
+		"map:7x0.8":             "host 8: want 0 to 7",
+		"map:9999999999x0":      forms,
+	} {
+		_, err := algo.New(sched.Bcast, "hierarchical,hosts="+text, 8, 0, 0)
+		full := fmt.Sprintf("algo: bcast %q on 8 ranks: hosts=%s: %s", "hierarchical,hosts="+text, text, want)
+		if err == nil || err.Error() != full {
+			t.Errorf("got  %v\nwant %s", err, full)
+		}
+	}
+	_, err := algo.New(sched.AllReduce, "hierarchical,group=2,hosts=4", 8, 0, 0)
+	if err == nil || !strings.HasSuffix(err.Error(), "hosts=4: group=2 is given too: want one of them") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The ranks of a million that make their programs compute the hosts once.
+func TestProgramsOfManyHostsAreShort(t *testing.T) {
+	for _, c := range hierarchical() {
+		for _, text := range []string{"1024", "cyclic:1024", "1000x1000+48576"} {
+			s := newSchedule(t, c, "hierarchical,hosts="+text, million, 0)
+			for _, rank := range []int{1, million/3 + 1, million - 1} {
+				if c == sched.AllGather && strings.HasPrefix(text, "cyclic") {
+					continue // copies a million blocks
+				}
+				if n := len(s.Program(rank)); n > 64 {
+					t.Errorf("%s: rank %d has %d steps, want 64 at most", describe(s), rank, n)
+				}
+			}
+		}
+	}
+}
