@@ -162,22 +162,13 @@ func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedu
 		}
 	} else {
 		bytes := key.bytes(c.size, counts, size)
-		name := key.algorithm
-		if name == "" {
-			choice, err := selection.Choose(selection.Query{
-				Collective: key.collective, Ranks: c.size, Bytes: bytes,
-				Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
-				Transport: c.job.config.Transport, Processors: c.job.config.Processors,
-			})
-			if err != nil {
-				return nil, err
-			}
-			name = choice.Algorithm
+		name, err := c.algorithm(key, bytes)
+		if err != nil {
+			return nil, err
 		}
 		if key.onePartPerRank() {
 			bytes *= c.size
 		}
-		var err error
 		if s, err = algo.New(key.collective, name, c.size, key.root, bytes); err != nil {
 			return nil, err
 		}
@@ -189,6 +180,27 @@ func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedu
 		return nil, fmt.Errorf("algorithm %s takes only parts that are all of one length: choose another algorithm", s.Algorithm)
 	}
 	return s, nil
+}
+
+// algorithm returns the algorithm of a call, which its key names or else is chosen.
+func (c *Comm) algorithm(key callKey, bytes int) (string, error) {
+	on := c.placement()
+	if on.err != nil || key.algorithm != "" {
+		return selection.WithHosts(key.collective, key.algorithm, on.text), on.err
+	}
+	q := selection.Query{
+		Collective: key.collective, Ranks: c.size, Bytes: bytes,
+		Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
+		Transport: c.job.config.Transport, Processors: c.job.config.Processors, Hosts: on.text,
+	}
+	if on.count > 1 {
+		q.Transport = "tcp"
+		if q.Processors >= on.most {
+			q.Processors = 0 // each rank has one
+		}
+	}
+	choice, err := selection.Choose(q)
+	return choice.Algorithm, err
 }
 
 // onePartPerRank reports whether the vector is one part per rank.

@@ -76,13 +76,22 @@ const contextBits = transport.ContextBits
 type CommConfig struct {
 	// Transport names the selection table: "inproc", "shm" or "tcp", whichever
 	// resembles the transport most. With any other name, the rules that hold for
-	// every transport apply.
+	// every transport apply. If ranks are on several hosts, it is the transport
+	// within one, and the table for calls that involve several is "tcp".
 	Transport string
 
-	// Processors is the number of processors that all ranks share. If it is less
-	// than the number of ranks, algorithms for oversubscribed ranks are chosen. It
-	// is 0 if each rank has a processor, or the number is unknown.
+	// Processors is the number of processors that the ranks of a host share, and
+	// the least of these numbers if ranks are on several hosts. If it is less than
+	// the number of ranks on a host, algorithms for oversubscribed ranks are chosen.
+	// It is 0 if each rank has a processor, or the number is unknown.
 	Processors int
+
+	// Hosts has the number of each rank's host, from 0 on in the order of the hosts'
+	// lowest ranks. Calls that involve several hosts then choose algorithms that
+	// send little between them, and [Comm.SplitHost] goes by it. It is nil if all
+	// ranks share a host, or if that is unknown. Any other length than the number of
+	// ranks makes every collective an ErrArgument. The caller must not change it.
+	Hosts []int
 }
 
 // NewComm returns the communicator of all ranks of a job, over an endpoint of any

@@ -34,6 +34,8 @@ type identity struct {
 	group  group
 	kept   keptCounts
 
+	placement placement
+
 	// Under job.mu.
 	closed bool // freed by the program
 	open   int  // contexts that the endpoint has not released

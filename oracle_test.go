@@ -75,10 +75,15 @@ func drawCall(t *rapid.T, p int) drawnCall {
 	a := rapid.SampledFrom(algo.Catalog()).Filter(func(a algo.Algorithm) bool {
 		return a.Restrictions.Allow(p) == nil
 	}).Draw(t, "algorithm")
+	spec := rapid.SampledFrom(algo.Variants(a, p)).Draw(t, "spec")
+	restricted, err := algo.Restricted(a.Collective, spec, p)
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := untypedCall{
 		collective: a.Collective, p: p,
-		spec:        rapid.SampledFrom(algo.Variants(a, p)).Draw(t, "spec"),
-		commutative: a.Restrictions.Commutative,
+		spec:        spec,
+		commutative: restricted.Commutative,
 		inPlace:     rapid.Bool().Draw(t, "in place"),
 		seed:        rapid.Uint64().Draw(t, "seed"),
 	}
@@ -89,11 +94,11 @@ func drawCall(t *rapid.T, p int) drawnCall {
 	if rapid.IntRange(0, 20).Draw(t, "many") == 0 {
 		d.count = rapid.IntRange(1000, 5000).Draw(t, "count") / max(1, p/4)
 	}
-	if a.Restrictions.EqualBlocks {
+	if restricted.EqualBlocks {
 		d.count *= bits.Len(uint(p)) - 1
 	}
 	s := &sched.Schedule{Collective: a.Collective}
-	if s.Partitioned() && !a.Restrictions.EqualParts && rapid.Bool().Draw(t, "uneven") {
+	if s.Partitioned() && !restricted.EqualParts && rapid.Bool().Draw(t, "uneven") {
 		d.counts = rapid.SliceOfN(rapid.IntRange(0, 1+d.count%40), p, p).Draw(t, "counts")
 		d.inPlace = d.inPlace && a.Collective != sched.AllToAll
 	}

@@ -2,12 +2,12 @@
 // takes, and whether its receives are written with temporal stores.
 //
 // [Choose] chooses an algorithm by the collective, the number of ranks, the bytes,
-// the operation, the transport and the number of processors. Each transport has a
+// the operation, the transport, the processors and the hosts. Each transport has a
 // table in a file of its own: inproc.go, shm.go and tcp.go. A table holds the rules
 // for ranks that each have a processor, and further rules for oversubscribed ranks,
 // which are more than the processors that they share. All tables build on the rules
-// of base.go, which hold for every transport. The environment variable
-// CHORALE_ALGORITHM overrides the tables.
+// of base.go, which hold for every transport. The rules of hosts.go come last, for ranks
+// that share hosts. The environment variable CHORALE_ALGORITHM overrides the tables.
 //
 // All ranks of a call must choose the same algorithm. So Choose depends only on facts
 // that are the same on all of them, and never on a measurement of one rank.

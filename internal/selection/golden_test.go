@@ -41,6 +41,18 @@ func TestChoicesAreTheRecordedOnes(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range sched.Collectives() {
+		for _, hosts := range []string{"2", "cyclic:2"} {
+			for kind := range 4 {
+				q := Query{Collective: c, Transport: "tcp", Hosts: hosts, Ordered: kind&1 > 0, Uneven: kind&2 > 0}
+				if q.Ordered && !c.Combines() || q.Uneven && !(&sched.Schedule{Collective: c}).Partitioned() {
+					continue
+				}
+				fmt.Fprintf(&got, "%v transport=tcp hosts=%s ordered=%v uneven=%v\n", c, hosts, q.Ordered, q.Uneven)
+				writeChoices(t, &got, q, false)
+			}
+		}
+	}
 	const golden = "testdata/choices.golden"
 	if *update {
 		if err := os.WriteFile(golden, got.Bytes(), 0o666); err != nil {
@@ -66,12 +78,15 @@ func TestChoicesAreTheRecordedOnes(t *testing.T) {
 func writeChoices(t *testing.T, got *bytes.Buffer, q Query, oversubscribed bool) {
 	first, line := 0, ""
 	for i, ranks := range goldenRanks {
+		if q.Hosts != "" && ranks < 3 {
+			continue // no two ranks share one of two hosts
+		}
 		q.Ranks = ranks
 		next := choicesByBytes(t, q, oversubscribed)
-		if i > 0 && next != line {
+		if first > 0 && next != line {
 			fmt.Fprintf(got, "\t%d-%d:%s\n", first, goldenRanks[i-1], line)
 		}
-		if i == 0 || next != line {
+		if first == 0 || next != line {
 			first, line = ranks, next
 		}
 	}

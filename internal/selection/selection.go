@@ -18,6 +18,7 @@ type Query struct {
 	Uneven     bool   // parts differ in length
 	Transport  string // "inproc", "shm" or "tcp"; any other gets the rules of every transport
 	Processors int    // that all ranks share; 0 if each rank has one, or the number is unknown
+	Hosts      string // as algo.FormatHosts writes them; "" if no two ranks share a host, or all do, or it is unknown
 }
 
 // oversubscribed reports whether the ranks outnumber the processors.
@@ -36,7 +37,7 @@ type Choice struct{ Algorithm, Why string }
 // where another "collective=name" follows.
 func Choose(q Query) (Choice, error) {
 	if spec, err := override(os.Getenv(environment), q.Collective); err != nil || spec != "" {
-		return Choice{spec, environment + " says so"}, err
+		return Choice{WithHosts(q.Collective, spec, q.Hosts), environment + " says so"}, err
 	}
 	var chosen rule
 	var from section
@@ -60,21 +61,17 @@ func Choose(q Query) (Choice, error) {
 	if q.Uneven {
 		why += ", parts of different lengths"
 	}
-	return Choice{chosen.algorithm, why}, nil
+	return Choice{WithHosts(q.Collective, chosen.algorithm, q.Hosts), why}, nil
 }
 
 // fits reports whether the rule is for the call, and its algorithm takes the
-// number of ranks, the operation and the parts.
+// number of ranks, their hosts, the operation and the parts.
 func (r rule) fits(q Query) bool {
 	if q.Ranks < r.minRanks || q.Bytes < r.minBytes {
 		return false
 	}
-	for _, a := range algo.For(q.Collective) {
-		if a.Name == r.algorithm {
-			return a.Restrictions.Allow(q.Ranks) == nil && !(q.Ordered && a.Restrictions.Commutative) && !(q.Uneven && a.Restrictions.EqualParts)
-		}
-	}
-	return false
+	only, err := algo.Restricted(q.Collective, WithHosts(q.Collective, r.algorithm, q.Hosts), q.Ranks)
+	return err == nil && !(q.Ordered && only.Commutative) && !(q.Uneven && only.EqualParts)
 }
 
 // bounds says which calls the rule is for, or nothing if it is for all.
@@ -91,6 +88,9 @@ func (r rule) bounds(of section) string {
 	}
 	if of.oversubscribed {
 		all = append(all, "more ranks than processors")
+	}
+	if of.hosts != "" {
+		all = append(all, of.hosts)
 	}
 	return strings.Join(all, ", ")
 }

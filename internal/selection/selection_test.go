@@ -15,10 +15,15 @@ func queries(f func(q Query)) {
 			for _, bytes := range []int{0, 8, 1000, 64 << 10, 4 << 20} {
 				for _, transport := range []string{"inproc", "shm", "tcp"} {
 					for kind := range 8 {
-						f(Query{
-							Collective: c, Ranks: p, Bytes: bytes, Transport: transport,
-							Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0, Processors: kind & 4 / 2,
-						})
+						for _, hosts := range []string{"", "2", "cyclic:2"} {
+							if p < 3 {
+								hosts = ""
+							}
+							f(Query{
+								Collective: c, Ranks: p, Bytes: bytes, Transport: transport, Hosts: hosts,
+								Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0, Processors: kind & 4 / 2,
+							})
+						}
 					}
 				}
 			}
@@ -33,13 +38,12 @@ func TestChoiceMeetsTheRestrictionsOfItsAlgorithm(t *testing.T) {
 			t.Errorf("%+v: %v", q, err)
 			return
 		}
-		name, _, _ := strings.Cut(choice.Algorithm, ",")
-		a, err := algo.Lookup(q.Collective, name)
+		r, err := algo.Restricted(q.Collective, choice.Algorithm, q.Ranks)
 		switch {
 		case err != nil:
 			t.Errorf("%+v: %v", q, err)
-		case a.Restrictions.Allow(q.Ranks) != nil, q.Ordered && a.Restrictions.Commutative, q.Uneven && a.Restrictions.EqualParts:
-			t.Errorf("%+v: %s is restricted: %v", q, choice.Algorithm, a.Restrictions)
+		case q.Ordered && r.Commutative, q.Uneven && r.EqualParts:
+			t.Errorf("%+v: %s is restricted: %v", q, choice.Algorithm, r)
 		case choice.Why == "":
 			t.Errorf("%+v: no reason is given", q)
 		}
@@ -59,9 +63,60 @@ func TestEveryRuleNamesAnAlgorithmOfItsCollective(t *testing.T) {
 		}
 	}
 	check("base", base)
+	check("hosts", hosts)
+	check("hosts by block", blockHosts)
 	for name, of := range tables {
 		check(name, of.rules)
 		check(name+" oversubscribed", of.oversubscribed)
+	}
+}
+
+func TestRanksThatShareHostsAreServedInTwoLevels(t *testing.T) {
+	for _, c := range []sched.Collective{
+		sched.Bcast, sched.Reduce, sched.Scatter, sched.Gather, sched.AllGather, sched.ReduceScatter, sched.AllReduce, sched.Barrier,
+	} {
+		parted := (&sched.Schedule{Collective: c}).Partitioned()
+		for _, hosts := range []string{"2", "3+5", "cyclic:2", "map:0.3x1.4x0"} {
+			for kind := range 4 {
+				q := Query{Collective: c, Ranks: 8, Bytes: 100, Transport: "tcp", Hosts: hosts, Ordered: kind&1 > 0 && c.Combines(), Uneven: kind&2 > 0 && parted}
+				choice, err := Choose(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				inOrder := byBlock(hosts) || !q.Ordered && !q.Uneven
+				if got := choice.Algorithm == "hierarchical,hosts="+hosts; got != inOrder {
+					t.Errorf("%+v: %s, because: %s", q, choice.Algorithm, choice.Why)
+				}
+				if strings.Contains(choice.Why, "(a rule for ranks that share hosts)") != inOrder {
+					t.Errorf("%+v: the reason is %q", q, choice.Why)
+				}
+			}
+		}
+	}
+}
+
+func TestAnAlgorithmIsToldTheHostsUnlessItSaysOfThem(t *testing.T) {
+	for _, test := range []struct {
+		c                 sched.Collective
+		spec, hosts, want string
+	}{
+		{sched.Bcast, "hierarchical", "2+3", "hierarchical,hosts=2+3"},
+		{sched.Bcast, "hierarchical,between=binomial", "2", "hierarchical,between=binomial,hosts=2"},
+		{sched.Bcast, "hierarchical,hosts=3", "2", "hierarchical,hosts=3"},
+		{sched.AllReduce, "hierarchical,group=3", "2", "hierarchical,group=3"},
+		{sched.Bcast, "hierarchical", "", "hierarchical"},
+		{sched.Bcast, "binomial", "2", "binomial"},
+		{sched.Bcast, "choir", "2", "choir"},
+		{sched.Bcast, "", "2", ""},
+	} {
+		if got := WithHosts(test.c, test.spec, test.hosts); got != test.want {
+			t.Errorf("%v %q on %q: got %q, want %q", test.c, test.spec, test.hosts, got, test.want)
+		}
+	}
+	t.Setenv("CHORALE_ALGORITHM", "bcast=hierarchical")
+	choice, err := Choose(Query{Collective: sched.Bcast, Ranks: 8, Hosts: "cyclic:2"})
+	if err != nil || choice.Algorithm != "hierarchical,hosts=cyclic:2" {
+		t.Errorf("from the environment: got %q, %v", choice.Algorithm, err)
 	}
 }
 

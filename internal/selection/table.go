@@ -33,6 +33,7 @@ type section struct {
 	rules          rules
 	transport      string // "" for every transport
 	oversubscribed bool
+	hosts          string // in words, for which placement of ranks on hosts; "" for all
 }
 
 // sections returns the rules for a call, the most general ones first.
@@ -40,7 +41,13 @@ func sections(q Query) []section {
 	of := tables[q.Transport]
 	all := []section{{rules: base}, {rules: of.rules, transport: q.Transport}}
 	if q.oversubscribed() {
-		all = append(all, section{of.oversubscribed, q.Transport, true})
+		all = append(all, section{rules: of.oversubscribed, transport: q.Transport, oversubscribed: true})
+	}
+	if q.Hosts != "" {
+		all = append(all, section{rules: hosts, hosts: "ranks that share hosts"})
+	}
+	if q.Hosts != "" && byBlock(q.Hosts) {
+		all = append(all, section{rules: blockHosts, hosts: "ranks that share hosts, placed by block"})
 	}
 	return all
 }

@@ -1,0 +1,72 @@
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Between hosts a message costs many times what it costs within one, and all ranks of a
+// host share its network. So as little as possible goes between hosts, and in few
+// messages. The rules follow the literature and what MPICH and Open MPI do among nodes.
+//
+// An algorithm that does not fit the placement, because it would combine out of rank
+// order or take parts of different lengths for equal ones, leaves the call to the rules
+// of the transport.
+var hosts = rules{
+	sched.Bcast: {
+		{0, 0, "hierarchical", "each host gets the vector once"},
+	},
+	sched.Reduce: {
+		{0, 0, "hierarchical", "each host sends one vector"},
+	},
+	sched.Scatter: {
+		{0, 0, "hierarchical", "each host gets its parts in one message"},
+		{0, 64 << 10, "linear", "every part is sent once"},
+	},
+	sched.Gather: {
+		{0, 0, "hierarchical", "each host sends its parts in one message"},
+		{0, 64 << 10, "linear", "every part is sent once"},
+	},
+	sched.AllGather: {
+		{0, 0, "hierarchical", "each host gets every part about once, in few messages"},
+	},
+	sched.ReduceScatter: {
+		{0, 0, "hierarchical", "each host sends what it has combined"},
+	},
+	sched.AllReduce: {
+		{0, 0, "hierarchical", "each host sends what it has combined"},
+	},
+	sched.Barrier: {
+		{0, 0, "hierarchical", "one rank of each host waits for the others"},
+	},
+}
+
+// blockHosts are further rules for ranks that are placed by block.
+var blockHosts = rules{
+	sched.AllGather: {
+		{0, 64 << 10, "ring", "each host gets every part once, and hands it on meanwhile"},
+	},
+}
+
+// byBlock reports whether the ranks of each host follow each other. The text is that of
+// [algo.FormatHosts].
+func byBlock(hosts string) bool { return !strings.Contains(hosts, ":") }
+
+// WithHosts returns an algorithm with the hosts of the ranks as its parameter, if it
+// takes hosts, and spec says nothing of them. Hosts are as in [Query].
+func WithHosts(c sched.Collective, spec, hosts string) string {
+	name, params, _ := strings.Cut(spec, ",")
+	a, err := algo.Lookup(c, name)
+	if err != nil || hosts == "" || !slices.ContainsFunc(a.Params, func(p algo.Param) bool { return p.Key == "hosts" }) {
+		return spec
+	}
+	for param := range strings.SplitSeq(params, ",") {
+		if key, _, _ := strings.Cut(param, "="); key == "hosts" || key == "group" {
+			return spec
+		}
+	}
+	return spec + ",hosts=" + hosts
+}
