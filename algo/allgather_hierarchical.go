@@ -6,29 +6,30 @@ import (
 )
 
 // Ranks share hosts. The blocks of each host gather at one rank, its leader. The leaders
-// exchange them, by recursive doubling or round a ring, and each leader hands all blocks
-// to the ranks of its host. So each host sends and receives every block about once, and
-// in few messages.
+// exchange them by recursive doubling, and each leader hands all blocks to the ranks of
+// its host. So each host sends and receives every block about once, and in few messages.
+// Long blocks go round a ring of all ranks instead, one host after the other: each host
+// gets every block once, and hands it on while the next one comes.
 //
 // If ranks are not placed by block, the blocks of a host are no run. They are then
 // collected host by host in scratch, and copied to their positions in the end.
 //
 // Cost, h hosts of g ranks, h a power of two: (2 ⌈lg g⌉ + lg h) α + n ⌈lg g⌉ β for the
-// hand-out, + n (p−1)/p β. Other h fold, as in recursive-doubling on h ranks. A ring
-// starts h − 1 messages for lg h and never folds. Hosts of different sizes take no longer
-// than if all were as large as the largest.
+// hand-out, + n (p−1)/p β. Other h fold, as in recursive-doubling on h ranks. Hosts of
+// different sizes take little longer than if all were as large as the largest. A ring:
+// (p − 1) α + n (p−1)/p β.
 //
-// Prefer it for blocks that are not long. For long ones by block, ring sends no more
-// between hosts, and hands out while it does.
+// Prefer it where messages between hosts cost much more than within one, wherever the
+// ranks are placed. By block, ring does the same as this ring.
 //
 // Träff, Efficient Allgather for Regular SMP-Clusters, EuroPVM/MPI 2006. Open MPI's
-// component han gathers so.
+// component han gathers so, and NCCL round such a ring.
 var allgatherHierarchical = Algorithm{
 	Collective: sched.AllGather,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam, betweenParam("recursive-doubling", "ring", allgatherHostsCost)},
-	Formula:    "(2 ⌈lg g⌉ + lg h) α + n (⌈lg g⌉ + (p−1)/p) β, h hosts of g ranks; ring: h − 1 for lg h; h no power of two: as recursive-doubling on h ranks",
-	Prefer:     "ranks that share hosts, all but long blocks",
+	Formula:    "(2 ⌈lg g⌉ + lg h) α + n (⌈lg g⌉ + (p−1)/p) β, h hosts of g ranks; h no power of two: as recursive-doubling on h ranks; ring: (p − 1) α + n (p−1)/p β",
+	Prefer:     "ranks that share hosts",
 	cost:       func(c call, n float64) model.Cost { return allgatherHostsCost(c, c.word("between"), n) },
 	build: func(c call) generator {
 		layout := c.layout()
@@ -41,13 +42,15 @@ var allgatherHierarchical = Algorithm{
 			h := layout()
 			host, me, leader := h.place(rank, -1)
 			b.Copy(sched.In, one(rank), kept, h.at(rank), sched.Replace)
-			gather(b, within{h, host}, interval{0, h.size(host), leader}, me, kept, kept)
-			if me == leader && ring {
-				gatherRound(b, h.leaders(), host, kept, 0)
-			} else if me == leader {
-				gatherDoubling(b, f, h.leaders(), host, kept)
+			if ring {
+				gatherRound(b, inOrder{h}, h.at(rank), kept, 0)
+			} else {
+				gather(b, within{h, host}, interval{0, h.size(host), leader}, me, kept, kept)
+				if me == leader {
+					gatherDoubling(b, f, h.leaders(), host, kept)
+				}
+				broadcast(b, within{h, host}, leader, me, kept, whole(c.p))
 			}
-			broadcast(b, within{h, host}, leader, me, kept, whole(c.p))
 			if kept != sched.Out {
 				h.sort(b, kept)
 			}
@@ -57,12 +60,12 @@ var allgatherHierarchical = Algorithm{
 
 func allgatherHostsCost(c call, between string, n float64) model.Cost {
 	s := c.hostSizes()
-	cost := gatherHostCost(s, n/float64(c.p)).Plus(moves(ceilLog(s.largest), n))
-	part := n / float64(c.p) * float64(s.largest)
+	part := n / float64(c.p)
 	if between == "ring" {
-		return cost.Plus(moves(s.hosts-1, part))
+		return moves(c.p-1, part)
 	}
-	return cost.Plus(gatherDoublingCost(s.hosts, part, n))
+	cost := gatherHostCost(s, part).Plus(moves(ceilLog(s.largest), n))
+	return cost.Plus(gatherDoublingCost(s.hosts, part*float64(s.largest), n))
 }
 
 // gatherHostCost is the cost of gathering the parts of the largest host at its leader,

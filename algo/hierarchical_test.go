@@ -86,7 +86,7 @@ func TestFewMessagesGoBetweenHosts(t *testing.T) {
 			{sched.Scatter, "", h - 1},
 			{sched.Gather, "", h - 1},
 			{sched.AllGather, "recursive-doubling", exchange},
-			{sched.AllGather, "ring", h * (h - 1)},
+			{sched.AllGather, "ring", min(h-1, 1) * h * (p - 1)},
 			{sched.ReduceScatter, "recursive-doubling", exchange},
 			{sched.ReduceScatter, "pairwise", h * (h - 1)},
 			{sched.AllReduce, "recursive-doubling", exchange},
@@ -129,6 +129,7 @@ func TestLongVectorsAreSentInPiecesBetweenHosts(t *testing.T) {
 		sched.Reduce:        {"binomial", "reduce-scatter-gather"},
 		sched.AllReduce:     {"recursive-doubling", "recursive-halving"},
 		sched.ReduceScatter: {"recursive-doubling", "pairwise"},
+		sched.AllGather:     {"recursive-doubling", "ring"},
 	} {
 		for i, bytes := range []int{8, 64 << 20} {
 			s, err := algo.New(c, "hierarchical,hosts=4", 16, 0, bytes)

@@ -225,6 +225,15 @@ func (l leaders) parts(lo, hi int) sched.Range {
 	return sched.Range{Lo: l.starts[lo], Hi: l.starts[hi]}
 }
 
+// inOrder is the row of all ranks, one host after the other.
+type inOrder struct{ *hosts }
+
+func (o inOrder) size() int                    { return o.starts[o.count()] }
+func (o inOrder) rank(i int) int               { return o.hosts.rank(i) }
+func (o inOrder) own(i int) int                { return i }
+func (o inOrder) home(i int) int               { return o.rank(i) }
+func (o inOrder) parts(lo, hi int) sched.Range { return sched.Range{Lo: lo, Hi: hi} }
+
 // pieces is a row whose positions stand for equal pieces of a vector, of some blocks
 // each: the first position for the first piece. Those after the last piece stand for
 // none.

@@ -31,7 +31,7 @@ var hosts = rules{
 		{0, 64 << 10, "linear", "every part is sent once"},
 	},
 	sched.AllGather: {
-		{0, 0, "hierarchical", "each host gets every part about once, in few messages"},
+		{0, 0, "hierarchical", "each host gets every part about once"},
 	},
 	sched.ReduceScatter: {
 		{0, 0, "hierarchical", "each host sends what it has combined"},
@@ -43,17 +43,6 @@ var hosts = rules{
 		{0, 0, "hierarchical", "one rank of each host waits for the others"},
 	},
 }
-
-// blockHosts are further rules for ranks that are placed by block.
-var blockHosts = rules{
-	sched.AllGather: {
-		{0, 64 << 10, "ring", "each host gets every part once, and hands it on meanwhile"},
-	},
-}
-
-// byBlock reports whether the ranks of each host follow each other. The text is that of
-// [algo.FormatHosts].
-func byBlock(hosts string) bool { return !strings.Contains(hosts, ":") }
 
 // WithHosts returns an algorithm with the hosts of the ranks as its parameter, if it
 // takes hosts, and spec says nothing of them. Hosts are as in [Query].

@@ -89,8 +89,8 @@ func (r rule) bounds(of section) string {
 	if of.oversubscribed {
 		all = append(all, "more ranks than processors")
 	}
-	if of.hosts != "" {
-		all = append(all, of.hosts)
+	if of.hosts {
+		all = append(all, "ranks that share hosts")
 	}
 	return strings.Join(all, ", ")
 }

@@ -64,7 +64,6 @@ func TestEveryRuleNamesAnAlgorithmOfItsCollective(t *testing.T) {
 	}
 	check("base", base)
 	check("hosts", hosts)
-	check("hosts by block", blockHosts)
 	for name, of := range tables {
 		check(name, of.rules)
 		check(name+" oversubscribed", of.oversubscribed)
@@ -83,7 +82,7 @@ func TestRanksThatShareHostsAreServedInTwoLevels(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				inOrder := byBlock(hosts) || !q.Ordered && !q.Uneven
+				inOrder := !strings.Contains(hosts, ":") || !q.Ordered && !q.Uneven
 				if got := choice.Algorithm == "hierarchical,hosts="+hosts; got != inOrder {
 					t.Errorf("%+v: %s, because: %s", q, choice.Algorithm, choice.Why)
 				}

@@ -33,7 +33,7 @@ type section struct {
 	rules          rules
 	transport      string // "" for every transport
 	oversubscribed bool
-	hosts          string // in words, for which placement of ranks on hosts; "" for all
+	hosts          bool // for ranks that share hosts
 }
 
 // sections returns the rules for a call, the most general ones first.
@@ -44,10 +44,7 @@ func sections(q Query) []section {
 		all = append(all, section{rules: of.oversubscribed, transport: q.Transport, oversubscribed: true})
 	}
 	if q.Hosts != "" {
-		all = append(all, section{rules: hosts, hosts: "ranks that share hosts"})
-	}
-	if q.Hosts != "" && byBlock(q.Hosts) {
-		all = append(all, section{rules: blockHosts, hosts: "ranks that share hosts, placed by block"})
+		all = append(all, section{rules: hosts, hosts: true})
 	}
 	return all
 }
