@@ -54,3 +54,31 @@ func ExampleNewComm() {
 	// sum 6
 	// 24 messages: each of the 4 ranks sent 2·(4−1)
 }
+
+// Six ranks on two hosts, four on the one and two on the other. The ranks of a host add
+// up their numbers.
+func ExampleComm_SplitHost() {
+	hosts := []int{0, 0, 0, 0, 1, 1} // a launcher knows them
+	job := inproc.New(len(hosts))
+
+	var ranks sync.WaitGroup
+	sums := make([]int, len(hosts))
+	for rank := range hosts {
+		ranks.Go(func() {
+			c := chorale.NewComm(job.Endpoint(rank), chorale.CommConfig{Hosts: hosts})
+			defer c.Close()
+			host, err := c.SplitHost(context.Background())
+			if err != nil {
+				log.Fatal(err)
+			}
+			mine := []int{c.Rank()}
+			if err := chorale.AllReduce(context.Background(), host, sums[rank:rank+1], mine, chorale.Sum); err != nil {
+				log.Fatal(err)
+			}
+		})
+	}
+	ranks.Wait()
+	fmt.Println(sums)
+	// Output:
+	// [6 6 6 6 9 9]
+}
