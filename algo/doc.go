@@ -12,6 +12,10 @@
 // receives one at a time. Only algorithms that are restricted to all ports assume
 // that a rank uses all its links at once.
 //
+// Algorithms named hierarchical know which ranks share a host, and send little between
+// hosts; h is the number of hosts, and g that of the ranks on a host. [FormatHosts]
+// makes their parameter.
+//
 // An algorithm is one [Algorithm] value, which catalog.go lists. Its builder turns
 // the arguments of New into a generator: the numbers of blocks, and a function
 // that makes the program of one rank. A rank's program follows from its number, p,

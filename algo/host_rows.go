@@ -125,15 +125,6 @@ func (h *hosts) count() int { return len(h.starts) - 1 }
 // size returns the number of ranks of a host.
 func (h *hosts) size(host int) int { return h.starts[host+1] - h.starts[host] }
 
-// smallest returns the fewest ranks of a host.
-func (h *hosts) smallest() int {
-	least := h.size(0)
-	for host := range h.count() {
-		least = min(least, h.size(host))
-	}
-	return least
-}
-
 // rank returns the rank at a position.
 func (h *hosts) rank(position int) int {
 	if h.order == nil {

@@ -106,8 +106,8 @@ func (v value) place(p int) error {
 		}
 		return nil
 	}
-	ranks := 0
-	for i := 0; i < len(v.sizes) && ranks <= p; i += 2 {
+	rest := p // ranks without a host
+	for i := 0; i < len(v.sizes); i += 2 {
 		n, number := v.sizes[i], v.sizes[i+1]
 		switch {
 		case mapped && number >= p:
@@ -117,12 +117,13 @@ func (v value) place(p int) error {
 		case number < 1:
 			return fmt.Errorf("a host without ranks: want 1 or more on each")
 		}
-		if n > p {
-			n = p + 1
+		if n > rest/number {
+			rest = -1
+			break
 		}
-		ranks += n * min(number, p+1)
+		rest -= n * number
 	}
-	if ranks != p {
+	if rest != 0 {
 		return fmt.Errorf("want as many ranks in all as there are, %d", p)
 	}
 	return nil
