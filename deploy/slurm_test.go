@@ -44,7 +44,7 @@ func checkOptions(t *testing.T, name string) {
 			t.Errorf("%s has no %s", name, want)
 		}
 	}
-	step := regexp.MustCompile(`(?m)^exec srun --mpi=(\S+) --kill-on-bad-exit=1 --label \./globalsum$`).FindStringSubmatch(text)
+	step := regexp.MustCompile(`(?m)^exec srun --mpi=(\S+) --label \./globalsum$`).FindStringSubmatch(text)
 	token := strings.Contains(text, "\nexport CHORALE_TOKEN\n")
 	if step == nil || (step[1] == "none") != token {
 		t.Errorf("%s: want srun to start the ranks, with a token if it has no PMI: %q, %v", name, step, token)
