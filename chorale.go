@@ -139,7 +139,7 @@ func Join(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors}), nil
+	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors, Hosts: env.Hosts}), nil
 }
 
 // Run runs f on n ranks, each a goroutine of this process, and returns when all of

@@ -57,27 +57,18 @@ func (c *control) refuseAssembly() {
 }
 
 // layout numbers the hosts in the order of their lowest ranks, and returns the number of
-// processors as if one host had all ranks: at least as many as ranks if that is so on
-// each host, and else as few as on the host with the fewest for each of its ranks.
+// processors of the host that has the fewest.
 func layout(members []member) joinedMessage {
-	var (
-		numbers = make(map[string]int)
-		ranks   []int // of each host
-		j       = joinedMessage{Hosts: make([]int, len(members)), Processors: len(members)}
-	)
+	numbers := make(map[string]int)
+	j := joinedMessage{Hosts: make([]int, len(members)), Processors: members[0].Processors}
 	for rank, m := range members {
-		number, ok := numbers[m.Host]
-		if !ok {
-			number = len(ranks)
+		number, known := numbers[m.Host]
+		if !known {
+			number = len(numbers)
 			numbers[m.Host] = number
-			ranks = append(ranks, 0)
 		}
 		j.Hosts[rank] = number
-		ranks[number]++
-	}
-	for rank, m := range members {
-		share := m.Processors * len(members) / ranks[j.Hosts[rank]]
-		j.Processors = min(j.Processors, max(share, 1))
+		j.Processors = min(j.Processors, m.Processors)
 	}
 	return j
 }

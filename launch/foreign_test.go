@@ -247,16 +247,16 @@ func TestRanksWithDifferentTokensAreNotInOneJob(t *testing.T) {
 	b.ranks[0].cmd.Process.Kill() // it waits for rank 1
 }
 
-func TestTheLayoutNumbersHostsAndCountsProcessorsForEach(t *testing.T) {
+func TestTheLayoutNumbersHostsAndHasTheFewestProcessors(t *testing.T) {
 	for _, test := range []struct {
 		hosts      string // of each rank
 		processors map[byte]int
 		want       joinedMessage
 	}{
-		{"aaaa", map[byte]int{'a': 8}, joinedMessage{[]int{0, 0, 0, 0}, 4}},
+		{"aaaa", map[byte]int{'a': 8}, joinedMessage{[]int{0, 0, 0, 0}, 8}},
 		{"aaaa", map[byte]int{'a': 2}, joinedMessage{[]int{0, 0, 0, 0}, 2}},
-		{"aabb", map[byte]int{'a': 2, 'b': 2}, joinedMessage{[]int{0, 0, 1, 1}, 4}},
-		{"baba", map[byte]int{'a': 2, 'b': 1}, joinedMessage{[]int{0, 1, 0, 1}, 2}},
+		{"aabb", map[byte]int{'a': 2, 'b': 2}, joinedMessage{[]int{0, 0, 1, 1}, 2}},
+		{"baba", map[byte]int{'a': 2, 'b': 1}, joinedMessage{[]int{0, 1, 0, 1}, 1}},
 		{"abbb", map[byte]int{'a': 64, 'b': 1}, joinedMessage{[]int{0, 1, 1, 1}, 1}},
 	} {
 		members := make([]member, len(test.hosts))

@@ -18,7 +18,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{
 		"maxReaching": maxReaching, "maxHello": maxHello, "maxOrders": maxOrders, "maxFrame": maxFrame, "streamWindow": streamWindow,
 	})
-	pagetest.CheckNumbersOf(t, "cluster.md", "When something breaks", map[string]int64{
+	pagetest.CheckNumbersOf(t, "cluster.md", "When ssh breaks", map[string]int64{
 		"maxAttempts": maxAttempts, "helloTimeout": int64(helloTimeout), "aliveInterval": int64(aliveInterval),
 		"aliveTimeout": int64(aliveTimeout), "hostKillTimeout": int64(hostKillTimeout), "dropTimeout": int64(dropTimeout),
 	})

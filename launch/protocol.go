@@ -81,8 +81,8 @@ type joinMessage struct {
 }
 
 // A joinedMessage says which ranks share a host: Hosts has a number for each rank, or is
-// empty where all share one or the environment says it. Processors is then the number
-// that the selection of algorithms goes by.
+// empty where all share one. Processors is then the number of the host that has the
+// fewest.
 type joinedMessage struct {
 	Hosts      []int `json:"hosts,omitempty"`
 	Processors int   `json:"processors,omitempty"`

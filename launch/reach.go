@@ -174,10 +174,8 @@ func (j *job) agree(greetings []hello, copied bool) (processors int, err error) 
 		if j.built && copied && (g.OS != runtime.GOOS || g.Arch != runtime.GOARCH) {
 			return 0, fmt.Errorf("host %s is %s/%s, and the program is built for %s/%s: build one on the host, and say --no-copy", h.Name, g.OS, g.Arch, runtime.GOOS, runtime.GOARCH)
 		}
-		// A host with the fewest processors for a rank slows all others down.
-		n := max(1, g.Processors*j.cfg.Size/len(h.ranks))
-		if processors < 0 || n < processors {
-			processors = n
+		if processors < 0 || g.Processors < processors { // the host that slows all others down
+			processors = g.Processors
 		}
 	}
 	return processors, nil

@@ -37,6 +37,10 @@ type Config struct {
 	// Remote says on which hosts the ranks run; nil means this one.
 	Remote *Remote
 
+	// Encrypt has the data connections that leave a host use TLS. The control connections
+	// that leave it always do.
+	Encrypt bool
+
 	// Stdin is the standard input of rank 0; the other ranks have none. Nil means
 	// that rank 0 has none either. A read of Stdin that blocks may outlast Run.
 	Stdin io.Reader
@@ -166,6 +170,9 @@ func (c Config) complete() (Config, error) {
 		c.Stall = 30 * time.Second
 	}
 	c.Env = withoutJobEnv(c.Env)
+	if c.Encrypt {
+		c.Env = append(c.Env, envEncrypt+"=1")
+	}
 	if c.Stdout == nil {
 		c.Stdout = io.Discard
 	}

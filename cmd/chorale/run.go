@@ -114,6 +114,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
 	remote.add(cmd)
 	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
+	flags.BoolVar(&cfg.Encrypt, "encrypt", false, "data connections between hosts use TLS, as CHORALE_ENCRYPT=1")
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
 	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
