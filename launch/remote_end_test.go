@@ -165,8 +165,8 @@ func TestNothingRemainsOnAnyHostWhateverDies(t *testing.T) {
 			case "rank":
 				pid = find(`rank (\d+)`)
 			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
+			if p, err := os.FindProcess(pid); err != nil || p.Kill() != nil {
+				t.Fatalf("process %d is gone: %v", pid, err)
 			}
 			if victim == "agent's guard" { // the job goes on without it
 				launcher.Process.Signal(syscall.SIGTERM)
@@ -219,7 +219,9 @@ func TestAConnectionThatBreaksEndsTheJob(t *testing.T) {
 		}
 		if m := regexp.MustCompile(`the connection to host b: process (\d+)`).FindStringSubmatch(stderr.String()); m != nil && !ended {
 			pid, _ := strconv.Atoi(m[1])
-			syscall.Kill(pid, syscall.SIGKILL)
+			if p, err := os.FindProcess(pid); err == nil {
+				p.Kill()
+			}
 			ended = true
 		}
 		return len(p), nil

@@ -66,7 +66,11 @@ func fakeSSH(args []string) error {
 		fmt.Println(`chorale-agent {"version":2}`)
 		select {}
 	}
-	cmd := exec.Command("sh", "-c", command)
+	shell := "sh"
+	if login, ok := strings.CutPrefix(strings.TrimPrefix(host, "bare-"), "login-"); ok {
+		shell = login
+	}
+	cmd := exec.Command(shell, "-c", command)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir, "GORACE=atexit_sleep_ms=0", "ON=" + host}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -226,7 +230,7 @@ func TestSignalsReachTheRanksOfAllHosts(t *testing.T) {
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
 		n, err := out.Write(p)
 		if strings.Count(out.String(), "ready") == 3 && strings.Contains(string(p), "ready") {
-			signals <- syscall.SIGUSR1
+			signals <- wireSignals["USR1"]
 		}
 		return n, err
 	})
@@ -297,19 +301,27 @@ func TestAHostWithoutChoraleGetsACopy(t *testing.T) {
 	}
 }
 
-func TestTheAgentMayHaveAnyPath(t *testing.T) {
+func TestTheAgentMayHaveAnyPathInAnyLoginShell(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"plain", "two words", "it's $HOME `id` \"!\" \\ *;&|<>(){}[]~#%"} {
-		cfg := shellOn(t, "a", "echo started")
-		cfg.Remote.Agent = filepath.Join(t.TempDir(), name)
-		if err := os.Symlink(self, cfg.Remote.Agent); err != nil {
-			t.Fatal(err)
+	for _, shell := range []string{"sh", "bash", "dash", "ksh", "zsh", "fish", "tcsh"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
 		}
-		if r := runRemotely(t, cfg); r.end != nil || r.out.String() != "[0] started\n" {
-			t.Errorf("%q: %v", name, r.end)
+		for _, name := range []string{"plain", "two words", "it's $HOME `id` \"!\" !! \\ \\' *;&|<>(){}[]~#%"} {
+			cfg := shellOn(t, "login-"+shell, "echo started")
+			cfg.Remote.Agent = filepath.Join(t.TempDir(), name)
+			if err := os.Symlink(self, cfg.Remote.Agent); err != nil {
+				t.Fatal(err)
+			}
+			if r := runRemotely(t, cfg); r.end != nil || r.out.String() != "[0] started\n" {
+				t.Errorf("%s, %q: %v", shell, name, r.end)
+			}
+		}
+		if r := runRemotely(t, shellOn(t, "bare-login-"+shell, "echo started")); r.end != nil || r.out.String() != "[0] started\n" {
+			t.Errorf("%s, a copy: %v", shell, r.end)
 		}
 	}
 	cfg := shellOn(t, "a", "")
