@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +49,7 @@ func Start(t testing.TB) (env []string) {
 	}
 	s.dir = dir
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(s.killRest)
 	s.configure()
 	s.startMunge()
 	s.start("slurmctld", s.slurmctld, "-D", "-c", "-i")
@@ -204,6 +207,31 @@ func (s *cluster) cancelJobs() {
 		out, err := s.command("squeue", "-h").Output()
 		return err == nil && len(bytes.TrimSpace(out)) == 0
 	})
+}
+
+// killRest kills the processes of jobs that outlive the daemons, as those of a job do
+// that started while it was canceled.
+func (s *cluster) killRest() {
+	for _, process := range s.rest() {
+		process.Kill()
+	}
+}
+
+// rest returns the processes that have the configuration of this Slurm in their
+// environment.
+func (s *cluster) rest() (processes []*os.Process) {
+	environments, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range environments {
+		environment, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(environment), "\x00"), s.env()[0]) {
+			continue // it has ended, or is another's
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))) // digits
+		if process, err := os.FindProcess(pid); err == nil {
+			processes = append(processes, process)
+		}
+	}
+	return processes
 }
 
 func (s *cluster) await(what string, holds func() bool) {

@@ -11,9 +11,15 @@ import (
 	"time"
 )
 
-// answerLimit is how long the launcher's server may take for an answer that does not
-// depend on other ranks.
-const answerLimit = 60 * time.Second
+const (
+	// answerLimit is how long the launcher's server may take for an answer that does
+	// not depend on other ranks.
+	answerLimit = 60 * time.Second
+
+	// abortWait is how long the launcher may take to answer, or kill, a rank that has
+	// asked for the end of the job.
+	abortWait = 5 * time.Second
+)
 
 // errSilent is the cause of a context that ended because the server did not answer.
 var errSilent = fmt.Errorf("%v have passed", answerLimit)
@@ -110,14 +116,20 @@ func (c *client[T]) answer(ctx context.Context, what string, forRanks bool) (mes
 // leave says that the connection may end from now on.
 func (c *client[T]) leave() { c.leaving.Store(true) }
 
-// waitEnd waits until the connection has ended, for a time.
-func (c *client[T]) waitEnd(limit time.Duration) {
-	timer := time.NewTimer(limit)
+// abort sends the request to end the job, and gives the launcher time to do it.
+func (c *client[T]) abort(request []byte) error {
+	c.leave()
+	if err := c.send("abort", request); err != nil {
+		return err
+	}
+	timer := time.NewTimer(abortWait)
 	defer timer.Stop()
 	select {
+	case <-c.answers:
 	case <-c.ended:
 	case <-timer.C:
 	}
+	return nil
 }
 
 // close ends the connection. It is called once.

@@ -93,7 +93,7 @@ func act(ctx context.Context, session *Session, how string) error {
 		if err := session.Abort(5, "the disk is full"); err != nil {
 			return err
 		}
-		return fmt.Errorf("the rank outlives its abort")
+		os.Exit(5)
 	case "status":
 		if err := session.Finalize(ctx); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -17,9 +16,6 @@ const (
 	maxPMIRequest = 999     // bytes of a request; Slurm reads up to 1024 at once
 	maxPMIValue   = 900     // bytes of a value, whatever the server says
 	maxKVSName    = 256     // bytes of the store's name
-
-	// abortWait is how long the launcher may take to kill a rank that has asked for it.
-	abortWait = 5 * time.Second
 )
 
 // A pmiStore is the key store of a PMI-1 server.
@@ -175,12 +171,7 @@ func (s *pmiStore) abort(code int, reason string) error {
 		}
 		return c
 	}, reason)
-	s.leave()
-	err := s.send("abort", fmt.Appendf(nil, "cmd=abort exitcode=%d message=%.200s\n", code, word))
-	if err == nil {
-		s.waitEnd(abortWait)
-	}
-	return err
+	return s.client.abort(fmt.Appendf(nil, "cmd=abort exitcode=%d message=%.200s\n", code, word))
 }
 
 func (s *pmiStore) finalize(ctx context.Context) error {

@@ -4,11 +4,14 @@ package join
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // inherit returns the environment of a rank that inherited a connection, and the
@@ -50,6 +53,30 @@ func TestAnInheritedConnectionLeadsToTheLauncher(t *testing.T) {
 	}
 	if err := <-report; err != nil {
 		t.Error(err)
+	}
+}
+
+// Hydra notices the end of a rank by the end of its connection.
+func TestAChildOfARankDoesNotHoldItsConnection(t *testing.T) {
+	fd, server := inherit(t)
+	conn, err := takeDescriptor(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("cat")
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer stdin.Close() // ends the child
+	conn.Close()
+	server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := server.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the server reads %v while a child of the rank lives, want EOF", err)
 	}
 }
 

@@ -193,13 +193,8 @@ func (s *pmixStore) abort(code int, reason string) error {
 	p.item()
 	p.string(reason)
 	p.sizeItem(0)
-	s.leave()
 	s.tag++
-	err := s.send("abort", pmixRequest(s.index, s.tag, p))
-	if err == nil {
-		s.waitEnd(abortWait)
-	}
-	return err
+	return s.client.abort(pmixRequest(s.index, s.tag, p))
 }
 
 func (s *pmixStore) finalize(ctx context.Context) error {

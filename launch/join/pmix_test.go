@@ -261,6 +261,24 @@ func TestPMIxAnswersThatCannotBeAreErrors(t *testing.T) {
 	}
 }
 
+func TestAbortReturnsWhenAPMIxServerHasAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		answers := pmixAnswers()[:2]
+		go serveAnswers(server, append(answers, reply(101, status(0))))
+		p := &Place{Rank: 1, Size: unknown}
+		store, err := connectPMIx(t.Context(), p, client, testNamespace, "v21")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := store.abort(5, "the disk is full"); err != nil || time.Since(start) != 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		store.close()
+	})
+}
+
 func TestASilentPMIxServerIsNotWaitedForLongerThanAMinute(t *testing.T) {
 	for answers := range 2 {
 		synctest.Test(t, func(t *testing.T) {

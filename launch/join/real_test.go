@@ -43,7 +43,7 @@ func (c command) run(t *testing.T, args ...string) result {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), jobLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.name, append(append(c.args[:len(c.args):len(c.args)], self, "rank"), args...)...)
+	cmd := exec.CommandContext(ctx, c.name, slices.Concat(c.args, []string{self, "rank"}, args)...)
 	cmd.Env = append(WithoutPlace(os.Environ()), c.env...)
 	cmd.WaitDelay = 5 * time.Second
 	var out, stderr bytes.Buffer
@@ -133,7 +133,15 @@ func mpirun(t *testing.T) command {
 	}
 	agent := filepath.Join(t.TempDir(), "agent")
 	// In the place of ssh: what comes after the options and the host is a command line.
-	script := "#!/bin/sh\nwhile case $1 in -*) true;; *) false;; esac; do shift; done\nshift\nexec sh -c \"$*\"\n"
+	// Each host has a directory of its own, because daemons that make the same one at the
+	// same time fail.
+	const script = `#!/bin/sh
+while case $1 in -*) true;; *) false;; esac; do shift; done
+export TMPDIR="$TMPDIR/$1"
+mkdir "$TMPDIR"
+shift
+exec sh -c "$*"
+`
 	if err := os.WriteFile(agent, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -149,10 +157,16 @@ func mpirun(t *testing.T) command {
 	}
 }
 
+// Without the first variable, the ranks take the next format that the server offers.
 func TestRanksUnderMpirunFindEachOther(t *testing.T) {
-	r := mpirun(t).run(t)
-	r.expectStatus(t, 0)
-	r.expectShared(t, 3, OpenMPI)
+	mpirun := mpirun(t)
+	for _, wrapper := range [][]string{nil, {"env", "-u", "PMIX_SERVER_URI21"}} {
+		c := mpirun
+		c.args = slices.Concat(c.args, wrapper)
+		r := c.run(t)
+		r.expectStatus(t, 0)
+		r.expectShared(t, 3, OpenMPI)
+	}
 }
 
 func TestUnderMpirunAJobEndsWithARank(t *testing.T) {

@@ -89,9 +89,9 @@ func (s *Session) wrap(err error) error {
 	return fmt.Errorf("%s: %w", s.name, err)
 }
 
-// Abort asks the launcher to end all ranks of the job, this one too, with an exit code
-// from 1 to 255, which not every launcher keeps. If the launcher does as asked, Abort
-// does not return; it returns after 5 s at most.
+// Abort asks the launcher to end all ranks of the job, with an exit code from 1 to 255,
+// which not every launcher keeps. Most launchers kill this rank too, and then Abort does
+// not return; it returns after 5 s at most. The caller then exits with the code.
 func (s *Session) Abort(code int, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
