@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A relay is a stranger between two ranks who sees and changes what they say.
+// A stranger between two ranks may pass their proofs on, and then speak in their place.
 func TestAStrangerWhoRelaysAProofHasNoPartInTheChannel(t *testing.T) {
 	dialing, toRank := pair(t)
 	toListener, accepting := pair(t)
@@ -145,17 +145,16 @@ func TestAServerThatEndsDoesNotWaitForTheBeginningOfTLS(t *testing.T) {
 
 // FuzzTLS plays a rank that knows the secret and says anything where TLS begins.
 func FuzzTLS(f *testing.F) {
-	hello := &scripted{in: bytes.NewReader(nil)}
-	tls.Client(hello, withTLS(testSecret, 1).config(nonces{})).Handshake()
+	hello, config := &scripted{in: bytes.NewReader(nil)}, withTLS(testSecret, 1).config(nonces{})
+	tls.Client(hello, config).Handshake()
 	f.Add(hello.out.Bytes())
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add([]byte{0x16, 3, 1, 0xff, 0xff, 1, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, says []byte) {
-		p := withTLS(testSecret, 0)
-		if tls.Server(&scripted{in: bytes.NewReader(says)}, p.config(nonces{})).Handshake() == nil {
+		if tls.Server(&scripted{in: bytes.NewReader(says)}, config).Handshake() == nil {
 			t.Errorf("a listener takes %x for TLS of this connection", says)
 		}
-		if tls.Client(&scripted{in: bytes.NewReader(says)}, p.config(nonces{})).Handshake() == nil {
+		if tls.Client(&scripted{in: bytes.NewReader(says)}, config).Handshake() == nil {
 			t.Errorf("the dialing side takes %x for TLS of this connection", says)
 		}
 	})
