@@ -43,7 +43,15 @@ func Mpirun(t testing.TB, ranks int) Launcher {
 	}
 	agent := filepath.Join(t.TempDir(), "agent")
 	// In the place of ssh: what comes after the options and the host is a command line.
-	script := "#!/bin/sh\nwhile case $1 in -*) true;; *) false;; esac; do shift; done\nshift\nexec sh -c \"$*\"\n"
+	// Each host has a directory of its own, because daemons that make the same one at the
+	// same time fail.
+	const script = `#!/bin/sh
+while case $1 in -*) true;; *) false;; esac; do shift; done
+export TMPDIR="$TMPDIR/$1"
+mkdir "$TMPDIR"
+shift
+exec sh -c "$*"
+`
 	if err := os.WriteFile(agent, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}

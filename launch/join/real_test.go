@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/launchertest"
 	"github.com/chorale-go/chorale/internal/slurmtest"
-	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // A command starts ranks of this test binary by a real launcher.
@@ -79,15 +79,11 @@ func (r result) expectStatus(t *testing.T, want ...int) {
 // hydras are the ways in which Hydra starts ranks, on two made-up hosts.
 func hydras(t *testing.T) map[string]command {
 	t.Helper()
-	path, err := exec.LookPath("mpiexec.hydra")
-	if err != nil {
-		testenv.Skip(t, "there is no mpiexec.hydra")
+	all := make(map[string]command)
+	for name, l := range launchertest.Hydra(t, 3) {
+		all[name] = commandOf(l)
 	}
-	args := []string{"-launcher", "fork", "-hosts", "hosta:2,hostb:1", "-n", "3"}
-	return map[string]command{
-		"descriptor": {name: path, args: args},
-		"port":       {name: path, args: append([]string{"-pmi-port"}, args...)},
-	}
+	return all
 }
 
 func TestRanksUnderHydraFindEachOther(t *testing.T) {
@@ -117,7 +113,7 @@ func TestUnderHydraAJobEndsWithARank(t *testing.T) {
 }
 
 func TestAJobUnderHydraMayHaveOneRank(t *testing.T) {
-	hydra := hydras(t)["descriptor"]
+	hydra := hydras(t)["hydra"]
 	hydra.args = []string{"-launcher", "fork", "-n", "1"}
 	r := hydra.run(t)
 	r.expectStatus(t, 0)
@@ -127,34 +123,11 @@ func TestAJobUnderHydraMayHaveOneRank(t *testing.T) {
 // mpirun is Open MPI's, with two made-up hosts.
 func mpirun(t *testing.T) command {
 	t.Helper()
-	path, err := exec.LookPath("mpirun.openmpi")
-	if err != nil {
-		testenv.Skip(t, "there is no mpirun.openmpi")
-	}
-	agent := filepath.Join(t.TempDir(), "agent")
-	// In the place of ssh: what comes after the options and the host is a command line.
-	// Each host has a directory of its own, because daemons that make the same one at the
-	// same time fail.
-	const script = `#!/bin/sh
-while case $1 in -*) true;; *) false;; esac; do shift; done
-export TMPDIR="$TMPDIR/$1"
-mkdir "$TMPDIR"
-shift
-exec sh -c "$*"
-`
-	if err := os.WriteFile(agent, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "ompi") // not t.TempDir: paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return command{
-		name: path,
-		args: []string{"--mca", "plm_rsh_agent", agent, "--host", "hosta:2,hostb:1", "-n", "3"},
-		env:  []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "TMPDIR=" + dir},
-	}
+	return commandOf(launchertest.Mpirun(t, 3))
+}
+
+func commandOf(l launchertest.Launcher) command {
+	return command{name: l.Command[0], args: l.Command[1:], env: l.Env}
 }
 
 // Without the first variable, the ranks take the next format that the server offers.
