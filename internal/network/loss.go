@@ -20,7 +20,7 @@ const (
 
 	// unansweredMax is for how long the system sends data again. It begins with the first
 	// time, and ends keep-alive probes as well, but not before the last of them.
-	unansweredMax = silenceMax - probePause/2
+	unansweredMax = silenceMax - 3*probePause/4
 
 	// LookPause is how often to ask [HostIsSilent].
 	LookPause = 500 * time.Millisecond
@@ -29,9 +29,10 @@ const (
 var probes = net.KeepAliveConfig{Enable: true, Idle: probePause, Interval: probePause, Count: probesMax}
 
 // WatchHost has the system end a connection within [LossTimeout] when no packet comes any
-// more from the host of the other end. It is for connections that both ends always read:
-// on Linux, a peer that leaves so much unread that no more can be sent to it is lost as
-// well. A connection within this host is left as it is.
+// more from the host of the other end. It is for connections of short messages that both
+// ends always read: on Linux, a peer that leaves so much unread that no more can be sent to
+// it is lost as well, and on a connection that was full when the host was lost, that may
+// take longer. A connection within this host is left as it is.
 func WatchHost(conn net.Conn) error { return watch(conn, watchUnread) }
 
 // WatchDataHost is [WatchHost] for connections that a peer may leave unread for as long

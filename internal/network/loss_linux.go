@@ -8,20 +8,21 @@ import (
 )
 
 // watchUnread bounds how long data may be under way.
-func watchUnread(fd uintptr) error {
-	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unansweredMax/time.Millisecond))
-}
+func watchUnread(fd uintptr) error { return bound(fd, unansweredMax) }
 
 // watchRead undoes watchUnread: that bound ends also the connection of a peer that is there
-// and does not read. The system asks such a peer whether it has room, in pauses that
-// become longer; a bound for them, which Linux has since version 6.15, lets
-// HostIsSilent notice within LossTimeout that no answer comes.
-func watchRead(fd uintptr) error {
-	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
-	if bound := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(probePause/time.Millisecond)); bound != unix.ENOPROTOOPT {
-		err = errors.Join(err, bound)
+// and does not read. The system asks such a peer whether it has room.
+func watchRead(fd uintptr) error { return bound(fd, 0) }
+
+// bound bounds for how long the system sends data again, if at all. It bounds the pauses,
+// too, which become longer otherwise, so that HostIsSilent notices within LossTimeout that
+// no answer comes; Linux does that since version 6.15.
+func bound(fd uintptr, most time.Duration) error {
+	err := unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(probePause/time.Millisecond))
+	if err == unix.ENOPROTOOPT {
+		err = nil
 	}
-	return err
+	return errors.Join(err, unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(most/time.Millisecond)))
 }
 
 // HostIsSilent reports whether data or a probe is under way on a connection, and has been

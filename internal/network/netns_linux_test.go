@@ -242,11 +242,12 @@ func TestALostHostIsNoticedAtBothEndsOfAConnection(t *testing.T) {
 		wait func(conn net.Conn) error
 	}{
 		{"idle", func(conn net.Conn) error { _, err := io.Copy(io.Discard, conn); return err }},
-		{"sending", func(conn net.Conn) error {
+		{"sending short messages", func(conn net.Conn) error {
 			for {
-				if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
+				if _, err := conn.Write(make([]byte, 100)); err != nil {
 					return err
 				}
+				time.Sleep(10 * time.Millisecond)
 			}
 		}},
 	} {
