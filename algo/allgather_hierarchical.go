@@ -28,7 +28,7 @@ var allgatherHierarchical = Algorithm{
 	Collective: sched.AllGather,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam, betweenParam("recursive-doubling", "ring", allgatherHostsCost)},
-	Formula:    "(2 ⌈lg g⌉ + lg h) α + n (⌈lg g⌉ + (p−1)/p) β, h hosts of g ranks; h no power of two: as recursive-doubling on h ranks; ring: (p − 1) α + n (p−1)/p β",
+	Formula:    "(2 ⌈lg g⌉ + lg h) α + n (⌈lg g⌉ + (p−1)/p) β, h hosts of ≤ g ranks; h no power of two: as recursive-doubling on h ranks; ring: (p − 1) α + n (p−1)/p β",
 	Prefer:     "ranks that share hosts",
 	cost:       func(c call, n float64) model.Cost { return allgatherHostsCost(c, c.word("between"), n) },
 	build: func(c call) generator {

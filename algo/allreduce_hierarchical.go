@@ -33,7 +33,7 @@ var allreduceHierarchical = Algorithm{
 	Collective: sched.AllReduce,
 	Name:       "hierarchical",
 	Params:     []Param{groupParam, hostsOrGroup(), betweenParam("recursive-doubling", "recursive-halving", allreduceHostsCost)},
-	Formula: "⌈lg g⌉ (2α + 2nβ + nγ) + that of recursive-doubling on h ranks, h hosts of g ranks; " +
+	Formula: "⌈lg g⌉ (2α + 2nβ + nγ) + that of recursive-doubling on h ranks, h hosts of ≤ g ranks; " +
 		"recursive-halving: (g − 1)(2α + 2n/k β + n/k γ) + that of it on h ranks with n/k words, k ≤ g pieces",
 	Prefer: "ranks that share hosts",
 	cost:   func(c call, n float64) model.Cost { return allreduceHostsCost(c, c.word("between"), n) },
@@ -43,7 +43,7 @@ var allreduceHierarchical = Algorithm{
 			f := foldRanks(s.hosts, 0)
 			blocks := s.smallest * f.groups
 			return generator{blocks: blocks, scratch: spare(s.largest, blocks), program: func(b *sched.Builder, rank int) {
-				allreducePieces(b, layout(), rank, f, s.smallest)
+				allreducePieces(b, layout(), rank, f, s)
 			}}
 		}
 		rounds, _ := radices(s.hosts, 2)
@@ -60,12 +60,15 @@ var allreduceHierarchical = Algorithm{
 	},
 }
 
-// allreducePieces does an allreduce in so many pieces, one for each of the first ranks
-// of a host. Each is as many blocks as the fold of the hosts has groups.
-func allreducePieces(b *sched.Builder, h *hosts, rank int, f fold, count int) {
+// allreducePieces does an allreduce in pieces, one for each of the first ranks of a host.
+// Each is as many blocks as the fold of the hosts has groups. Where all ranks of a host
+// have a piece, all of them send at once; elsewhere, one after another, so that no two
+// send to the same rank at a time.
+func allreducePieces(b *sched.Builder, h *hosts, rank int, f fold, s hostSizes) {
 	host, me, _ := h.place(rank, -1)
+	count := s.smallest
 	l := pieces{within{h, host}, count, f.groups}
-	contribute(b, l, me, location{sched.In, 0}, location{sched.Out, 0}, location{sched.Scratch, 0}, true)
+	contribute(b, l, me, location{sched.In, 0}, location{sched.Out, 0}, location{sched.Scratch, 0}, h.size(host) == count)
 	mine := l.parts(me, me+1)
 	if me < count {
 		halvingExchange(b, f, across{h, me}, host, sched.Out, mine, floorLog(f.groups))
@@ -89,7 +92,11 @@ func allreduceHostsCost(c call, between string, n float64) model.Cost {
 	if between == "recursive-halving" {
 		n /= float64(s.smallest)
 		within := s.largest - 1
-		return sums(within, n).Plus(moves(within, n)).Plus(halvingExchangeCost(s.hosts, floorLog(s.hosts), n))
+		combine := sums(within, n)
+		if s.largest > s.smallest {
+			combine = contributeCost(s.largest, n)
+		}
+		return combine.Plus(moves(within, n)).Plus(halvingExchangeCost(s.hosts, floorLog(s.hosts), n))
 	}
 	within := ceilLog(s.largest)
 	return sums(within, n).Plus(moves(within, n)).Plus(multiplyCost(s.hosts, 2, n))

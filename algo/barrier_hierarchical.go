@@ -21,7 +21,7 @@ var barrierHierarchical = Algorithm{
 	Collective: sched.Barrier,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam},
-	Formula:    "(2 ⌈lg g⌉ + ⌈lg h⌉) α, h hosts of g ranks",
+	Formula:    "(2 ⌈lg g⌉ + ⌈lg h⌉) α, h hosts of ≤ g ranks",
 	Prefer:     "ranks that share hosts",
 	cost: func(c call, _ float64) model.Cost {
 		s := c.hostSizes()

@@ -24,7 +24,7 @@ var bcastHierarchical = Algorithm{
 	Collective: sched.Bcast,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam, betweenParam("binomial", "scatter-allgather", bcastHostsCost)},
-	Formula:    "(⌈lg h⌉ + ⌈lg g⌉)(α + nβ), h hosts of g ranks; scatter-allgather: that of it on h ranks for ⌈lg h⌉ (α + nβ)",
+	Formula:    "(⌈lg h⌉ + ⌈lg g⌉)(α + nβ), h hosts of ≤ g ranks; scatter-allgather: that of it on h ranks for ⌈lg h⌉ (α + nβ)",
 	Prefer:     "ranks that share hosts",
 	cost:       func(c call, n float64) model.Cost { return bcastHostsCost(c, c.word("between"), n) },
 	build: func(c call) generator {

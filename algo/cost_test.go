@@ -89,8 +89,8 @@ var inexact = map[string]struct{ least, most float64 }{
 }
 
 // alike reports whether a hierarchical schedule costs as much as if all hosts had as
-// many ranks. What is not in parts does if their numbers differ by one at most, the
-// larger ones first.
+// many ranks. A vector in one piece does if their numbers differ by one at most,
+// the larger ones first.
 func alike(s *sched.Schedule) bool {
 	_, hosts, given := strings.Cut(s.Algorithm, "hosts=")
 	hosts, _, _ = strings.Cut(strings.TrimPrefix(hosts, "cyclic:"), ",")
@@ -99,7 +99,7 @@ func alike(s *sched.Schedule) bool {
 		n = int(math.Round(math.Sqrt(float64(s.P)))) // of hosts, or of ranks on each
 		err = nil
 	}
-	return err == nil && (s.P%n == 0 || !s.Partitioned())
+	return err == nil && (s.P%n == 0 || !s.Partitioned() && s.Blocks == 1)
 }
 
 // On an idle network without distances, what the catalog says is what the

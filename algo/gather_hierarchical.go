@@ -25,7 +25,7 @@ var gatherHierarchical = Algorithm{
 	Collective: sched.Gather,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam},
-	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β, h hosts of g ranks; s ≤ g on a host: up to n (g−s)/p β more",
+	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β, h hosts of ≤ g ranks, s on the smallest: n (g−s)/p β more at most",
 	Prefer:     "ranks that share hosts, all but long parts",
 	cost:       func(c call, n float64) model.Cost { return scatterHierarchical.cost(c, n) },
 	build: func(c call) generator {

@@ -24,7 +24,7 @@ var reduceHierarchical = Algorithm{
 	Collective: sched.Reduce,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam, betweenParam("binomial", "reduce-scatter-gather", reduceHostsCost)},
-	Formula:    "(⌈lg h⌉ + ⌈lg g⌉)(α + nβ + nγ), h hosts of g ranks; reduce-scatter-gather: that of it on h ranks for ⌈lg h⌉ (α + nβ + nγ)",
+	Formula:    "(⌈lg h⌉ + ⌈lg g⌉)(α + nβ + nγ), h hosts of ≤ g ranks; reduce-scatter-gather: that of it on h ranks for ⌈lg h⌉ (α + nβ + nγ)",
 	Prefer:     "ranks that share hosts",
 	cost:       func(c call, n float64) model.Cost { return reduceHostsCost(c, c.word("between"), n) },
 	build: func(c call) generator {

@@ -25,7 +25,7 @@ var reduceScatterHierarchical = Algorithm{
 	Collective: sched.ReduceScatter,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam, betweenParam("recursive-doubling", "pairwise", reduceScatterHostsCost)},
-	Formula:    "2 ⌈lg g⌉ α + n ⌈lg g⌉ (β + γ) + n (g−1)/p β + that of recursive-doubling on h ranks, h hosts of g ranks; pairwise: that of it on h ranks",
+	Formula:    "2 ⌈lg g⌉ α + n ⌈lg g⌉ (β + γ) + n (g−1)/p β + that of recursive-doubling on h ranks, h hosts of ≤ g ranks; pairwise: that of it on h ranks",
 	Prefer:     "ranks that share hosts",
 	cost:       func(c call, n float64) model.Cost { return reduceScatterHostsCost(c, c.word("between"), n) },
 	build: func(c call) generator {

@@ -25,7 +25,7 @@ var scatterHierarchical = Algorithm{
 	Collective: sched.Scatter,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam},
-	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β, h hosts of g ranks; s ≤ g on a host: up to n (g−s)/p β more",
+	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β, h hosts of ≤ g ranks, s on the smallest: n (g−s)/p β more at most",
 	Prefer:     "ranks that share hosts, all but long parts",
 	cost: func(c call, n float64) model.Cost {
 		s, part := c.hostSizes(), n/float64(c.p)
