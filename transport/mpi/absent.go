@@ -1,0 +1,14 @@
+//go:build !mpi
+
+package mpi
+
+import (
+	"errors"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// New returns an error: this program was built without the tag mpi.
+func New(Config) (transport.ProcessEndpoint, error) {
+	return nil, errors.New("mpi: this program was built without MPI: want go build -tags mpi,mpich, or -tags mpi,ompi for Open MPI (docs/transports.md)")
+}

@@ -1,0 +1,6 @@
+//go:build mpi && ompi
+
+package mpi
+
+// #cgo pkg-config: ompi-c
+import "C"

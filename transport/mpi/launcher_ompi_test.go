@@ -1,0 +1,6 @@
+//go:build mpi && ompi
+
+package mpi
+
+// launcher is the command that starts ranks, but for their number.
+var launcher = []string{"mpirun.openmpi", "--oversubscribe"}

@@ -1,0 +1,114 @@
+//go:build mpi
+
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+var _ progress.Wire = (*link)(nil)
+
+// Send implements [transport.Messenger].
+func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	if err := e.engine.CheckSend(ctx, to); err != nil {
+		return err
+	}
+	switch {
+	case len(typeName) > callMax:
+		return fmt.Errorf("mpi: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
+	case to == e.engine.Rank:
+		return e.engine.SendSelf(ctx, m, typeName, data)
+	}
+	e.engine.Guard(func() { e.pollOnce(pollsPerSend) }) // a rank that only sends must learn that the peer has gone
+	l := e.link(to)
+	if err := e.engine.Err(); err != nil {
+		return err
+	}
+	if err := l.gone(); err != nil {
+		return err
+	}
+	if len(data) <= match.EagerMax && l.tagged.Credits.Use(len(data)) {
+		l.detach(header{kind: eagerFrame, context: m.Context, total: len(data), offset: m.Tag}, typeName, data)
+		return nil
+	}
+	return e.engine.SendRendezvous(ctx, to, &l.tagged, l, m, typeName, data)
+}
+
+// pollsPerSend is how many frames a Send takes at most before it sends.
+const pollsPerSend = 4
+
+// Recv implements [transport.Messenger]. When ctx ends while the contents of a long
+// message are on their way, the endpoint's part in the job ends.
+func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	return e.engine.Recv(ctx, from, m, typeName, into)
+}
+
+// TryRecv implements [transport.Messenger], as Recv does.
+func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
+	return e.engine.TryRecv(ctx, from, m, typeName, into)
+}
+
+// Probe implements [transport.Messenger].
+func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	return e.engine.Probe(ctx, from, m, wait)
+}
+
+// SendRTS implements [progress.Wire].
+func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
+	l.detach(header{kind: rtsFrame, number: s.Number, context: m.Context, total: len(s.Data), offset: m.Tag}, typeName, nil)
+}
+
+// SendWithdraw implements [progress.Wire].
+func (l *link) SendWithdraw(s *progress.PendingSend) {
+	l.control(header{kind: withdrawFrame, number: s.Number})
+}
+
+// Withdrawn implements [progress.Wire]. Contents that were asked for cannot be withdrawn.
+func (l *link) Withdrawn(*progress.PendingSend) {}
+
+// Gone implements [progress.Wire].
+func (l *link) Gone() bool { return l.err != nil }
+
+// handleTagged takes a frame of the tagged-message protocol.
+func (l *link) handleTagged(h header, text, body []byte) error {
+	switch h.kind {
+	case eagerFrame, rtsFrame:
+		return l.handleEager(h, text, body)
+	case withdrawFrame:
+		l.e.engine.Tagged().Withdraw(l.peer, h.number)
+		withdrawn := func(p *pull) bool { return p.link == l && p.kind == ctsFrame && p.number == h.number }
+		l.e.pulls.drop(withdrawn)
+		l.e.pulls.cancel(l, func(q *piece) bool { return withdrawn(q.pull) })
+	case taggedCreditFrame:
+		l.tagged.Credits.Return(h.total)
+	}
+	return nil
+}
+
+// handleEager takes an eager message, or the announcement of a rendezvous message.
+func (l *link) handleEager(h header, text, body []byte) error {
+	switch {
+	case h.kind == eagerFrame && h.total > match.EagerMax:
+		return fmt.Errorf("an eager message of %d bytes", h.total)
+	case h.kind == eagerFrame && !l.tagged.Credits.Arrive(h.total):
+		return errors.New("an eager message without credits")
+	}
+	info := transport.MessageInfo{From: l.peer, Tag: h.offset, Size: h.total, Type: l.tagged.TypeName(text)}
+	if h.kind == rtsFrame {
+		l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: h.number})
+		return nil
+	}
+	m := l.e.engine.Tagged().New(h.total)
+	m.MessageInfo, m.Context = info, h.context
+	copy(m.Data, body)
+	l.e.engine.Arrived(m)
+	return nil
+}
