@@ -18,7 +18,7 @@ import (
 const (
 	envRank      = "CHORALE_RANK"      // the rank; not set for inproc
 	envSize      = "CHORALE_SIZE"      // the number of ranks
-	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm or tcp; a user may set it for other launchers
+	envTransport = "CHORALE_TRANSPORT" // auto, inproc, shm, tcp or mpi; a user may set it for other launchers
 	envControl   = "CHORALE_CONTROL"   // where the launcher listens, as in 127.0.0.1:4711, or several such addresses with commas; not set for inproc
 	envToken     = "CHORALE_TOKEN"     // the job's secret, 64 hexadecimal digits
 	envMemory    = "CHORALE_MEMORY"    // the file descriptor of the host's shared memory; set for shm, and for auto if there is any
@@ -57,7 +57,7 @@ const envLinger = "CHORALE_LINGER"
 type JobEnv struct {
 	Launched  bool         // a launcher started this process; otherwise it is the only rank
 	Foreign   *Foreign     // what another launcher than chorale run says; else nil
-	Transport string       // "inproc", "shm" or "tcp"; inproc if this one process runs all ranks as goroutines
+	Transport string       // "inproc", "shm", "tcp" or "mpi"; inproc if this one process runs all ranks as goroutines
 	Mixed     bool         // shm is for ranks of one host alone, and tcp connects ranks of different hosts
 	Rank      int          // 0 for inproc
 	Size      int          // the number of ranks
@@ -87,6 +87,9 @@ type JobEnv struct {
 func Environment() (JobEnv, error) { return parseJobEnv(os.LookupEnv) }
 
 func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
+	if env, ok, err := mpiJobEnv(lookup); ok {
+		return env, err
+	}
 	v := variables{lookup: lookup}
 	if v.set = launchedBy(lookup); v.set == "" {
 		return foreignJob(&v)
@@ -106,7 +109,7 @@ func parseJobEnv(lookup func(string) (string, bool)) (JobEnv, error) {
 			env.Memory = v.number(envMemory, 3, math.MaxInt32, "the number of an open file, 3 or more")
 		}
 	default:
-		v.fail("%s=%s: want auto, inproc, shm or tcp", envTransport, env.Transport)
+		v.fail("%s=%s: want auto, inproc, shm, tcp or mpi", envTransport, env.Transport)
 	}
 	if _, ok := lookup(envProcessors); ok {
 		env.Processors = v.number(envProcessors, 1, math.MaxInt32, "a number of processors, 1 or more")

@@ -62,7 +62,7 @@ func TestAnInconsistentEnvironmentIsAnError(t *testing.T) {
 		{envRank, "3", "CHORALE_RANK=3: want a rank from 0 to 2"},
 		{envRank, "-1", "CHORALE_RANK=-1: want a rank from 0 to 2"},
 		{envRank, unset, "CHORALE_RANK is not set, but CHORALE_CONTROL is: chorale run sets both"},
-		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want auto, inproc, shm or tcp"},
+		{envTransport, "pigeon", "CHORALE_TRANSPORT=pigeon: want auto, inproc, shm, tcp or mpi"},
 		{envTransport, unset, "CHORALE_TRANSPORT is not set, but CHORALE_CONTROL is: chorale run sets both"},
 		{envControl, unset, "CHORALE_RENDEZVOUS is not set, but CHORALE_RANK is: want both, or neither"},
 		{envToken, "12", "CHORALE_TOKEN: want 64 hexadecimal digits: chorale run sets it"},

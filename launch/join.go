@@ -26,7 +26,7 @@ import (
 // Join fails if the environment is inconsistent, if the job runs its ranks as
 // goroutines, or if the launcher cannot be reached or refuses the rank. In a job of
 // chorale run, it returns without waiting for the other ranks; under other launchers it
-// waits until all ranks have joined, 5 minutes at most. If ctx ends before, Join fails
+// waits until all ranks have joined, 5 minutes at most, and over MPI until MPI lets it go on. If ctx ends before, Join fails
 // with its cause.
 //
 // If the launcher dies before the endpoint is closed, the process exits with
@@ -42,6 +42,9 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 			return nil, env, fmt.Errorf("the %d ranks of this job are goroutines of one process: use chorale.Main, or another transport than inproc", env.Size)
 		}
 		return inproc.New(1).Endpoint(0), env, nil
+	}
+	if env.Transport == "mpi" {
+		return joinMPI(env)
 	}
 	var c *coordinator
 	if env.Foreign != nil {

@@ -158,6 +158,8 @@ func (c Config) complete() (Config, error) {
 	switch c.Transport {
 	case "":
 		c.Transport = "auto"
+	case "mpi":
+		return c, errMPI(&c)
 	default:
 		if !slices.Contains(Transports, c.Transport) {
 			return c, errTransport(c.Transport)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -81,7 +82,9 @@ type listedPackage struct {
 
 func packages(t *testing.T) (all []listedPackage) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"/...").Output()
+	cmd := exec.Command("go", "list", "-tags", "mpi", "-json=ImportPath,Imports", module+"/...")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // or files that import C are left out
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

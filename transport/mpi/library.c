@@ -36,8 +36,13 @@ static void alternate_stacks(void) {
 	}
 }
 
+// faults are the signals that the Go runtime makes panics of. UCX catches them, too.
+static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+enum { FAULTS = sizeof faults / sizeof *faults };
+
 int library_init(int *owned, int *threads, int *rank, int *size, int *local, char *version, char *error) {
 	int rc, initialized = 0, finalized = 0, provided = 0, n = 0;
+	struct sigaction handlers[FAULTS];
 	MPI_Comm host;
 	MPI_Finalized(&finalized);
 	if (finalized) {
@@ -46,10 +51,14 @@ int library_init(int *owned, int *threads, int *rank, int *size, int *local, cha
 	}
 	MPI_Initialized(&initialized);
 	*owned = !initialized;
+	for (int i = 0; i < FAULTS; i++)
+		sigaction(faults[i], NULL, &handlers[i]);
 	rc = initialized ? MPI_Query_thread(&provided) : MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
 	if (rc != MPI_SUCCESS)
 		return explain(rc, error);
 	*threads = provided >= MPI_THREAD_MULTIPLE ? 2 : provided >= MPI_THREAD_SERIALIZED ? 1 : 0;
+	for (int i = 0; i < FAULTS; i++)
+		sigaction(faults[i], &handlers[i], NULL);
 	alternate_stacks();
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -156,6 +165,11 @@ static int arriving(comm *c, int index, void *p, int size, int tag) {
 		c->arrived = 1 + rc;
 	return rc;
 }
+
+// GCC takes the MPI_STATUSES_IGNORE of MPICH for an array of no length.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#endif
 
 // comm_poll looks for requests that are complete, and for a frame, which goes to p
 // unless p is NULL. It looks again if it finds nothing, some rounds at most.

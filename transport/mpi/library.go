@@ -60,10 +60,6 @@ var start = sync.OnceValues(func() (*world, error) {
 
 // initialize starts MPI on this thread. Owned says that it was not started before.
 func initialize() (w *world, owned bool, err error) {
-	const signals = "UCX_ERROR_SIGNALS" // UCX must leave the signals of the Go runtime alone
-	if _, ok := os.LookupEnv(signals); !ok {
-		os.Setenv(signals, "")
-	}
 	var mine, threads, rank, size, local C.int
 	version, text := (*C.char)(C.malloc(C.TEXT)), (*C.char)(C.malloc(C.TEXT))
 	defer C.free(unsafe.Pointer(version))

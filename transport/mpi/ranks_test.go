@@ -208,8 +208,10 @@ func (p *proxy) Exchange(ctx context.Context, step transport.Step) error {
 		step.Recvs[m.Recv].Combine(into, m.HeldBytes, m.Incoming)
 		answer.Data, answer.Reason = into, ""
 	})
-	for i, b := range m.Memory {
-		copy(regions[i], b)
+	for _, r := range w.Recvs { // other memory belongs to other ranks, too
+		if m.Memory != nil {
+			copy(r.Into.of(regions), r.Into.of(m.Memory))
+		}
 	}
 	return m.Err.error()
 }
