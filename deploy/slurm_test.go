@@ -21,8 +21,8 @@ func TestBatchScriptsAreReadByTheShellAndBySlurm(t *testing.T) {
 	}
 }
 
-// checkOptions checks that Slurm sees the options of a script: they come before the first
-// command, and a job of two scripts that differ in them would be no comparison.
+// checkOptions checks that Slurm sees the options of a script, which come before its first
+// command, and that srun starts the ranks.
 func checkOptions(t *testing.T, name string) {
 	t.Helper()
 	text := read(t, name)
@@ -44,10 +44,10 @@ func checkOptions(t *testing.T, name string) {
 			t.Errorf("%s has no %s", name, want)
 		}
 	}
-	step := regexp.MustCompile(`(?m)^exec srun --mpi=(\S+) --label \./globalsum$`).FindStringSubmatch(text)
+	step := regexp.MustCompile(`(?m)^exec srun --mpi=(\S+)( --kill-on-bad-exit=1)? --label \./globalsum$`).FindStringSubmatch(text)
 	token := strings.Contains(text, "\nexport CHORALE_TOKEN\n")
-	if step == nil || (step[1] == "none") != token {
-		t.Errorf("%s: want srun to start the ranks, with a token if it has no PMI: %q, %v", name, step, token)
+	if step == nil || (step[1] == "none") != token || token != (step[2] != "") {
+		t.Errorf("%s: want srun to start the ranks; without PMI, with a token and an end when a rank cannot join: %q, %v", name, step, token)
 	}
 }
 
