@@ -60,11 +60,7 @@ func dialRaw(t testing.TB, c *control, rank int) *rawConn {
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(10 * time.Second))
-	mine, err := proof.NewProver(testSecret, uint32(rank), len(c.members)).Dial(conn, proof.Launcher)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Write(mine[:]); err != nil {
+	if _, err := proof.NewProver(testSecret, uint32(rank), len(c.members)).Connect(t.Context(), conn, proof.Launcher); err != nil {
 		t.Fatal(err)
 	}
 	return &rawConn{t, conn, bufio.NewScanner(conn)}

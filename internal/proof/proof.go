@@ -24,7 +24,7 @@ const (
 	challengeLen = greetingLen + 16 + 2*4 + nonceLen
 	answerLen    = greetingLen + nonceLen + macLen
 
-	// ProofLen is the number of bytes that [Prover.Dial] returns.
+	// ProofLen is the number of bytes of a proof.
 	ProofLen = macLen
 )
 
@@ -106,14 +106,8 @@ func (p *Prover) Connect(ctx context.Context, conn net.Conn, to uint32) (net.Con
 	return p.startTLS(ctx, conn, nonces)
 }
 
-// Dial is the part of [Prover.Connect] up to the proof of the listener, for a prover
-// without TLS. It returns this side's proof, which the caller sends in front of its first
-// message.
-func (p *Prover) Dial(conn net.Conn, to uint32) (proof [ProofLen]byte, err error) {
-	proof, _, err = p.dial(conn, to)
-	return proof, err
-}
-
+// dial is the part of Connect up to the proof of the listener. It returns this side's
+// proof.
 func (p *Prover) dial(conn net.Conn, to uint32) (proof [ProofLen]byte, n nonces, err error) {
 	challenge := p.challenge(to)
 	if _, err := conn.Write(challenge); err != nil {
