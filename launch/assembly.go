@@ -7,24 +7,32 @@ import (
 	"time"
 )
 
-// assembleTimeout bounds the time from the beginning of a control server of ranks until
-// all of them have joined: pods and batch steps do not begin together.
-const assembleTimeout = 5 * time.Minute
+const (
+	// assembleTimeout bounds the time from the beginning of a control server of ranks until
+	// all of them have joined: pods and batch steps do not begin together.
+	assembleTimeout = 5 * time.Minute
+
+	// assembleNotice is when rank 0 says for whom it waits.
+	assembleNotice = 30 * time.Second
+)
 
 // An assembly is the time until all ranks have joined, where a rank serves the control
 // connections. Its ranks are answered together, since the answer says which of them
 // share a host.
 type assembly struct {
-	limit *time.Timer // nil where a launcher knows all that at once
+	timers []*time.Timer // none where a launcher knows all that at once
 }
 
 func newAssembly(c *control) assembly {
-	return assembly{time.AfterFunc(assembleTimeout, c.refuseAssembly)}
+	return assembly{[]*time.Timer{
+		time.AfterFunc(assembleNotice, c.noticeAssembly),
+		time.AfterFunc(assembleTimeout, c.refuseAssembly),
+	}}
 }
 
 func (a assembly) stop() {
-	if a.limit != nil {
-		a.limit.Stop()
+	for _, t := range a.timers {
+		t.Stop()
 	}
 }
 
@@ -40,17 +48,29 @@ func (c *control) assemble() {
 	}
 }
 
-// refuseAssembly refuses the ranks that have joined, since others have not.
-func (c *control) refuseAssembly() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// missing says which ranks have not joined.
+func (c *control) missing(within time.Duration) string {
 	var missing []int
 	for rank := range c.members {
 		if c.members[rank].conn == nil {
 			missing = append(missing, rank)
 		}
 	}
-	why := fmt.Sprintf("of %d ranks, %s have not joined within %v", c.size, rankList(missing), assembleTimeout)
+	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.size, within, rankList(missing))
+}
+
+// noticeAssembly says for which ranks the others wait.
+func (c *control) noticeAssembly() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	go c.waiting(c.missing(assembleNotice)) // it may block
+}
+
+// refuseAssembly refuses the ranks that have joined, since others have not.
+func (c *control) refuseAssembly() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	why := c.missing(assembleTimeout)
 	for rank := range c.members {
 		c.send(rank, message{Refused: why})
 	}
@@ -73,7 +93,7 @@ func layout(members []member) joinedMessage {
 	return j
 }
 
-// rankList returns ranks as a person reads them, as in "ranks 0–3 and 7".
+// rankList returns ranks as a person reads them, as in "0–3, 7". It is cut at maxRuns.
 func rankList(ranks []int) string {
 	var runs []string
 	for i := 0; i < len(ranks); {
@@ -81,24 +101,17 @@ func rankList(ranks []int) string {
 		for end < len(ranks) && ranks[end] == ranks[end-1]+1 {
 			end++
 		}
-		if first, last := ranks[i], ranks[end-1]; first == last {
-			runs = append(runs, fmt.Sprint(first))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d–%d", first, last))
+		run := fmt.Sprint(ranks[i])
+		if end > i+1 {
+			run += fmt.Sprintf("–%d", ranks[end-1])
 		}
+		runs = append(runs, run)
 		i = end
 	}
 	if len(runs) > maxRuns {
-		runs = append(runs[:maxRuns], "others")
+		runs = append(runs[:maxRuns], "and others")
 	}
-	text := strings.Join(runs, ", ")
-	if i := strings.LastIndex(text, ", "); i >= 0 {
-		text = text[:i] + " and " + text[i+2:]
-	}
-	if len(ranks) == 1 {
-		return "rank " + text
-	}
-	return "ranks " + text
+	return strings.Join(runs, ", ")
 }
 
 // maxRuns bounds the length of a rankList.

@@ -19,7 +19,7 @@ func newAssemblyOf(t testing.TB, size int) *control {
 	}
 	c, err := newControl(controlConfig{
 		size: size, secret: testSecret, listener: l, addresses: l.Addr().String(), ofRanks: true, strangers: size,
-		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }, func(int) {}},
+		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestRanksLearnWhichOfThemHaveNotJoined(t *testing.T) {
 		r.send(joinLine(rank))
 		go func() {
 			r.in.Scan()
-			if want := "of 8 ranks, ranks 1–2 and 4–7 have not joined within 5m0s"; !strings.Contains(r.in.Text(), want) {
+			if want := "of 8 ranks, these have not joined within 5m0s: 1–2, 4–7"; !strings.Contains(r.in.Text(), want) {
 				refused <- fmt.Errorf("rank %d is told %q, want %q", rank, r.in.Text(), want)
 				return
 			}

@@ -51,6 +51,7 @@ type controlHooks struct {
 	failed     func(error)                      // it cannot accept connections
 	deadlocked func(deadlock)                   // ranks wait for each other
 	dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
+	waiting    func(text string)                // of a control of ranks: which have not joined yet; in a goroutine of its own
 }
 
 // A member is what the launcher knows of one rank.

@@ -148,6 +148,7 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 		controlHooks: controlHooks{
 			report:     func(string, ...any) {}, // of -v
 			failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
+			waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
 			dropped:    func(int) {}, // the control itself takes the rank for lost
 			deadlocked: func(d deadlock) { go fmt.Fprintln(os.Stderr, "chorale: "+d.report(env.Stall)) },
 		},

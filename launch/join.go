@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/processors"
+	"github.com/chorale-go/chorale/launch/join"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
 	"github.com/chorale-go/chorale/transport/mixed"
@@ -54,6 +55,9 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	}
 	a, env, err := attach(ctx, env)
 	if err != nil {
+		if env.rendezvous() != nil && env.Foreign.Place.Launcher == join.Slurm {
+			err = fmt.Errorf("%w: srun --mpi=pmi2 needs no addresses of nodes; or set CHORALE_RENDEZVOUS to rank 0's, with a port", err)
+		}
 		if c != nil {
 			c.abort(env.Rank, err)
 		}

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -95,6 +96,10 @@ func (r *Report) describe(env JobEnv) {
 // describePeers reports how the other ranks reach this one.
 func (r *Report) describePeers(ctx context.Context, a *attached) error {
 	r.Address, r.FallbackReason = a.self.Address, a.self.FallbackReason
+	r.Rejected = slices.DeleteFunc(r.Rejected, func(n NetworkAddress) bool { // where all ranks meet at loopback
+		host, _, err := net.SplitHostPort(r.Address)
+		return err == nil && host == n.Address
+	})
 	for rank := range r.Size {
 		if rank == r.Rank || a.self.Memory == "" {
 			continue
