@@ -27,7 +27,7 @@
 //
 // MPI moves messages only while it is called. The goroutine that owns the progress
 // (package progress) polls MPI_Improbe and MPI_Testsome. It spins, then yields, then
-// sleeps between polls, for 100 µs at most. Where MPI does not allow calls of several threads at a
+// sleeps between polls, for 1 ms at most. Where MPI does not allow calls of several threads at a
 // time (MPI_THREAD_MULTIPLE), a lock orders them; MPI_THREAD_SERIALIZED is needed at
 // least.
 //

@@ -209,7 +209,7 @@ func (p *proxy) Exchange(ctx context.Context, step transport.Step) error {
 		answer.Data, answer.Reason = into, ""
 	})
 	for _, r := range w.Recvs { // other memory belongs to other ranks, too
-		if m.Memory != nil {
+		if m.Err == nil {
 			copy(r.Into.of(regions), r.Into.of(m.Memory))
 		}
 	}

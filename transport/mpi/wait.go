@@ -18,9 +18,11 @@ const (
 
 	spinRounds = 8 // polls between two looks at the clock
 
-	// napMin and napMax bound a sleep between two polls.
-	napMin = 20 * time.Microsecond
-	napMax = 100 * time.Microsecond
+	// A sleep between two polls takes a napShare of the time that the rank has waited, so
+	// that a rank that waits for long takes little of its core. napMin and napMax bound it.
+	napShare = 64
+	napMin   = 20 * time.Microsecond
+	napMax   = time.Millisecond
 	// backoff is the first sleep of a loop that only waits for MPI to complete something.
 	backoff = time.Microsecond
 
@@ -32,7 +34,6 @@ const (
 // progress makes progress on all links until o is over.
 func (e *Endpoint) progress(o *progress.Op) {
 	var quiet, nextCheck time.Time // quiet: since when nothing has moved
-	nap := napMin
 	for !o.Over() {
 		rounds := 1
 		spins := e.processors.MaySpin() && e.engine.Entering.Load() == 0
@@ -43,7 +44,7 @@ func (e *Endpoint) progress(o *progress.Op) {
 			return
 		}
 		if e.progressed {
-			quiet, nap, e.yields = time.Time{}, napMin, e.processors.Oversubscribed
+			quiet, e.yields = time.Time{}, e.processors.Oversubscribed
 			continue
 		}
 		now := time.Now()
@@ -51,7 +52,8 @@ func (e *Endpoint) progress(o *progress.Op) {
 			quiet = now
 		}
 		e.engine.CheckContext(o)
-		if idle := now.Sub(quiet); spins && idle < yieldTime {
+		idle := now.Sub(quiet)
+		if spins && idle < yieldTime {
 			e.yields = e.processors.Oversubscribed || idle > spinTime
 			continue
 		}
@@ -62,8 +64,7 @@ func (e *Endpoint) progress(o *progress.Op) {
 			nextCheck = now.Add(stallTimeout)
 			e.probe()
 		}
-		e.sleep(o, nap)
-		nap = min(2*nap, napMax)
+		e.sleep(o, min(max(idle/napShare, napMin), napMax))
 	}
 }
 
