@@ -60,7 +60,7 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 	a, err := newAgent(frames, line, guard)
 	if err == nil {
 		if copied {
-			a.job.guard.send(guardMessage{Path: dir})
+			a.job.guard.send(guardMessage{Path: filepath.Clean(dir)})
 		}
 		defer a.job.close()
 		err = a.run(in)

@@ -5,6 +5,7 @@ package launch
 import (
 	"testing"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/pagetest"
 	"github.com/chorale-go/chorale/internal/proof"
 )
@@ -20,6 +21,6 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	})
 	pagetest.CheckNumbersOf(t, "cluster.md", "When ssh breaks", map[string]int64{
 		"maxAttempts": maxAttempts, "helloTimeout": int64(helloTimeout), "aliveInterval": int64(aliveInterval),
-		"aliveTimeout": int64(aliveTimeout), "hostKillTimeout": int64(hostKillTimeout), "dropTimeout": int64(dropTimeout),
+		"aliveTimeout": int64(aliveTimeout), "hostKillTimeout": int64(hostKillTimeout), "dropTimeout": int64(dropTimeout), "LossTimeout": int64(network.LossTimeout),
 	})
 }

@@ -40,7 +40,7 @@ func TestAHostThatDropsSomeConnectionsIsTriedAgain(t *testing.T) {
 }
 
 func TestAHostThatDoesNotAnswerEndsTheStartInTime(t *testing.T) {
-	cfg := shellOn(t, "a,mute", "echo started")
+	cfg := shellOn(t, "mute", "echo started")
 	cfg.Remote.helloTimeout = 100 * time.Millisecond
 	if r := runRemotely(t, cfg); r.end == nil || r.end.Error() != "host mute: it has not answered for 100ms" {
 		t.Errorf("%v", r.end)

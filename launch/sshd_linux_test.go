@@ -217,7 +217,7 @@ func TestNothingRemainsOnAHostThatSSHReachesWhateverDies(t *testing.T) {
 	}
 }
 
-// The ranks wait for each other, and no packet says that one of them is gone.
+// The ranks wait, and no packet says that one of them is gone.
 func TestAHostWhoseLinkGoesDownEndsTheJob(t *testing.T) {
 	l := newLab(t, "a", "b")
 	launcher, stdout, stderr := l.launcher("a:2,b", "idle")
