@@ -239,7 +239,7 @@ func TestRowsAreReadFromEitherSide(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
-	for _, args := range []string{"--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "more"} {
+	for _, args := range []string{"--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "--hosts 1", "--hosts 2 --write", "--hosts 2 --transports shm", "more"} {
 		var s settings
 		if err := s.parse(strings.Fields(args)); err == nil {
 			t.Errorf("%s: no error", args)
@@ -263,7 +263,7 @@ func TestAComparisonRuns(t *testing.T) {
 	if err := s.parse(strings.Fields("--n 2 --ops reduce-scatter,bcast --sizes 1024 --rounds 1 --time 1ms --transports inproc,tcp")); err != nil {
 		t.Fatal(err)
 	}
-	sides, err := build(t.Context(), s, t.TempDir())
+	sides, err := build(t.Context(), s, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

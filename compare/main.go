@@ -43,6 +43,7 @@ type settings struct {
 	limit      time.Duration // for all
 	runLimit   time.Duration // for one run of a peer
 	statistic  string        // of a row: median or min
+	hosts      int           // network namespaces on which the ranks are; 0 for this machine alone
 	write      bool          // write the files in docs
 }
 
@@ -60,6 +61,7 @@ func (s *settings) parse(args []string) (err error) {
 	flags.DurationVar(&s.limit, "limit", 19*time.Minute, "no round begins that would end later")
 	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
 	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
+	flags.IntVar(&s.hosts, "hosts", 0, "compare over TCP between so many network namespaces, with two ranks on each; takes root")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")
 	s.args = args
 	if err := flags.Parse(args); err != nil {
@@ -77,6 +79,11 @@ func (s *settings) parse(args []string) (err error) {
 	if s.statistic != "median" && s.statistic != "min" {
 		return fmt.Errorf("figure %q: want median or min", s.statistic)
 	}
+	if s.hosts != 0 {
+		if err := s.parseHosts(flags, ranks, transports); err != nil {
+			return err
+		}
+	}
 	s.ops = strings.Split(*ops, ",")
 	for _, t := range strings.Split(*transports, ",") {
 		if slices.Contains(launch.Transports, t) && t != "auto" {
@@ -91,6 +98,26 @@ func (s *settings) parse(args []string) (err error) {
 	}
 	s.sizes, err = numbers(*sizes)
 	return err
+}
+
+// parseHosts checks the settings of a comparison between hosts.
+func (s *settings) parseHosts(flags *flag.FlagSet, ranks, transports *string) error {
+	if s.hosts < 2 || s.hosts > 64 {
+		return fmt.Errorf("%d hosts: want 2 to 64", s.hosts)
+	}
+	if s.write {
+		return errors.New("--hosts and --write: the pages are about one machine")
+	}
+	named := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
+	if !named["n"] {
+		*ranks = strconv.Itoa(2 * s.hosts)
+	}
+	if named["transports"] && *transports != "tcp" {
+		return fmt.Errorf("--hosts and --transports %s: want tcp, which is what connects them", *transports)
+	}
+	*transports = "tcp"
+	return nil
 }
 
 func numbers(list string) (all []int, err error) {
@@ -111,7 +138,14 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	sides, err := build(ctx, s, dir)
+	var namespaces *hosts
+	if s.hosts > 0 {
+		if namespaces, err = newHosts(ctx, s.hosts, dir); err != nil {
+			return err
+		}
+		defer namespaces.close()
+	}
+	sides, err := build(ctx, s, dir, namespaces)
 	if err != nil {
 		return err
 	}

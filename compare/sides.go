@@ -56,8 +56,9 @@ var openMPI = library{"Open MPI", "mpicc.openmpi", "mpirun.openmpi", "openmpi-bi
 var mpich = library{"MPICH", "mpicc.mpich", "mpirun.mpich", "mpich libmpich-dev"}
 
 // build builds the programs that measure, in dir, and returns the sides in the order in
-// which they measure: each of ours before its peers.
-func build(ctx context.Context, s settings, dir string) (sides []side, err error) {
+// which they measure: each of ours before its peers. Hosts are those of the ranks, or nil
+// for this machine.
+func build(ctx context.Context, s settings, dir string, hosts *hosts) (sides []side, err error) {
 	var missing []error
 	for _, l := range []library{openMPI, mpich} {
 		for _, program := range []string{l.compiler, l.launcher} {
@@ -78,6 +79,9 @@ func build(ctx context.Context, s settings, dir string) (sides []side, err error
 		if err := compile(ctx, l.compiler, "-O3", "-o", l.program(dir), filepath.Join("compare", "mpi", "mpi.c"), "-lm"); err != nil {
 			return nil, err
 		}
+	}
+	if hosts != nil {
+		return []side{hosts.ours(chorale), hosts.openMPI(openMPI.program(dir))}, nil
 	}
 	for _, t := range s.transports {
 		sides = append(sides, ours(chorale, t))

@@ -80,6 +80,8 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	flags.DurationVar(&config.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
 	flags.IntVar(&config.Count, "count", 1, "the number of times that everything is measured")
 	flags.BoolVar(&noVerify, "no-verify", false, "do not verify the results")
+	var remote remoteFlags
+	remote.add(cmd)
 	format := addFormat(cmd, "table", "json", "gobench")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -95,7 +97,14 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		if err := config.complete(args); err != nil {
 			return callError{err}
 		}
-		m := measurement{config: config, transport: how.value, progress: terminal(os.Stderr)}
+		hosts, err := remote.parse()
+		if err != nil {
+			return err
+		}
+		if hosts != nil && how.value == "inproc" {
+			return callErrorf("--hosts and --transport inproc: goroutines are on one host: want auto or tcp")
+		}
+		m := measurement{config: config, transport: how.value, remote: hosts, progress: terminal(os.Stderr)}
 		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}
 		}
@@ -123,6 +132,7 @@ type measurement struct {
 
 	config    benchConfig
 	transport string
+	remote    *launch.Remote // the ranks' hosts; nil for this one
 	jobs      []benchJob
 	all       int       // the number of rows when it is complete
 	progress  io.Writer // nil unless progress is shown

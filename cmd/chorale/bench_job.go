@@ -74,7 +74,7 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 		}
 	}()
 	err = launch.Run(ctx, launch.Config{
-		Size: ranks, Transport: m.transport,
+		Size: ranks, Transport: m.transport, Remote: m.remote,
 		Program: self, Args: []string{"bench-rank", string(config)},
 		Stdout: printed, Stderr: untilDone{ctx, os.Stderr}, Unlabeled: true,
 		Grace: time.Second, Guard: []string{"guard"},

@@ -78,8 +78,8 @@ failed first: 128 and the signal's number if a signal killed it.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := remote.set(&cfg); err != nil {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if cfg.Remote, err = remote.parse(); err != nil {
 				return err
 			}
 			if ranks == 0 && cfg.Remote == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/chorale-go/chorale/launch"
 )
 
-// remoteFlags are the flags of run that say on which hosts the ranks run.
+// remoteFlags are the flags of run and bench that say on which hosts the ranks run.
 type remoteFlags struct {
 	hosts    string
 	hostFile string
@@ -33,26 +33,25 @@ func (r *remoteFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&r.env, "env", nil, "a variable that the ranks on other hosts get; may be repeated")
 }
 
-// set sets the hosts of a job.
-func (r *remoteFlags) set(cfg *launch.Config) (err error) {
+// parse returns the hosts of a job, or nil if they are not named.
+func (r *remoteFlags) parse() (_ *launch.Remote, err error) {
 	remote := &launch.Remote{
 		Rounds: r.mapBy.value == "host", Launcher: strings.Fields(r.launcher), SSH: strings.Fields(os.Getenv("CHORALE_SSH")),
 		Agent: r.agent, AgentArgs: []string{"agent"}, NoCopy: r.noCopy, Env: r.env,
 	}
 	switch {
 	case r.hosts != "" && r.hostFile != "":
-		return callErrorf("both --hosts and --hostfile: want one of them")
+		return nil, callErrorf("both --hosts and --hostfile: want one of them")
 	case r.hosts != "":
 		remote.Hosts, err = launch.ParseHosts(r.hosts)
 	case r.hostFile != "":
 		remote.Hosts, err = readHostFile(r.hostFile)
 	case r.launcher != "" || r.agent != "" || r.noCopy || len(r.env) > 0 || remote.Rounds:
-		return callErrorf("--launcher, --agent, --no-copy, --env and --map-by are for other hosts: want --hosts or --hostfile, too")
+		return nil, callErrorf("--launcher, --agent, --no-copy, --env and --map-by are for other hosts: want --hosts or --hostfile, too")
 	default:
-		return nil
+		return nil, nil
 	}
-	cfg.Remote = remote
-	return err
+	return remote, err
 }
 
 func readHostFile(name string) ([]launch.Host, error) {
