@@ -134,13 +134,16 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 	if at == nil {
 		listener, env.Control, err = listenAll(netip.Addr{})
 	} else {
-		listener, err = listenAtFirst(at.Ports, env.leavesHost())
+		listener, err = listenAtFirst(at, env.leavesHost())
 	}
 	if err != nil {
 		return err
 	}
 	if at != nil { // rank 0 may not find itself at its name
-		env.Control = network.Join([]netip.Addr{loopback}, network.Port(listener))
+		env.Control = listener.Addr().String()
+		if env.leavesHost() {
+			env.Control = network.Join([]netip.Addr{loopback}, network.Port(listener))
+		}
 	}
 	c.control, err = newControl(controlConfig{
 		size: env.Size, secret: env.Secret, listener: listener, addresses: env.Control, encrypted: env.leavesHost(),
@@ -166,14 +169,18 @@ func meetingPlaces(at *join.Rendezvous) (addresses []string) {
 	return addresses
 }
 
-// listenAtFirst listens at the first free port, for other hosts or for this one alone.
-func listenAtFirst(ports []int, others bool) (net.Listener, error) {
-	host := "127.0.0.1"
-	if others {
-		host = ""
+// listenAtFirst listens at the first free port of a rendezvous: for other hosts, or at the
+// loopback address that it names.
+func listenAtFirst(at *join.Rendezvous, others bool) (net.Listener, error) {
+	host := ""
+	if !others {
+		host = loopback.String()
+		if a, err := netip.ParseAddr(at.Hosts[0]); err == nil {
+			host = a.String()
+		}
 	}
 	var failed []error
-	for _, port := range ports {
+	for _, port := range at.Ports {
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err == nil {
 			return listener, nil

@@ -158,6 +158,22 @@ func TestRanksOfAHostFindTheMemoryThatTheyShare(t *testing.T) {
 	}
 }
 
+func TestRanksMeetAtEveryLoopbackAddress(t *testing.T) {
+	for _, address := range []string{"127.0.0.1", "127.0.0.2", "::1", "localhost"} {
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		if err != nil {
+			t.Logf("not here: %v", err)
+			continue
+		}
+		l.Close()
+		_, port, _ := net.SplitHostPort(l.Addr().String()) // it has one
+		b := startByHand(t, 2, setAll("CHORALE_RENDEZVOUS="+net.JoinHostPort(address, port)), "ring", "1")
+		if statuses := b.wait(); slices.Max(statuses) != 0 {
+			t.Errorf("%s: %v\n%s", address, statuses, b)
+		}
+	}
+}
+
 // The memory of a job is not that of another one, though both begin at the same time.
 func TestJobsDoNotShareMemory(t *testing.T) {
 	jobs := []*byHand{startByHand(t, 3, nil, "describe"), startByHand(t, 3, nil, "describe")}
