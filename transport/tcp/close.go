@@ -200,14 +200,21 @@ func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) erro
 		if l == nil || l.stream == nil {
 			continue
 		}
-		for pause := time.Duration(0); !e.abandons(l); pause = nextPause(pause) {
+		for pause := time.Duration(0); l.closedHere(); pause = nextPause(pause) {
 			n, now := l.stream.unacknowledged(), time.Now()
 			data := n - l.notice.size - 1
 			if n == 0 || l.remote && l.stream.silent() || data <= 0 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
 				break
 			}
+			why := e.abandoned()
 			if now.After(deadline) {
-				return &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: l.peer, Bytes: max(data, 1), Err: transport.ErrLinger}
+				why = cmp.Or(why, transport.ErrLinger)
+			}
+			if why != nil && data > 0 {
+				return &transport.UndeliveredError{Rank: e.cfg.Rank, Peer: l.peer, Bytes: data, Err: why}
+			}
+			if why != nil {
+				break
 			}
 			time.Sleep(pause)
 		}
@@ -215,10 +222,16 @@ func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) erro
 	return nil
 }
 
-// abandons reports whether the acknowledgments of a peer, or all, are waited for no
-// longer.
-func (e *Endpoint) abandons(l *link) bool {
+// closedHere reports whether the link has ended by Close, and not by what its peer did.
+func (l *link) closedHere() bool {
+	l.e.engine.Lock()
+	defer l.e.engine.Unlock()
+	return l.err == transport.ErrClosed
+}
+
+// abandoned returns why the acknowledgments are waited for no longer, or nil.
+func (e *Endpoint) abandoned() error {
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	return l.err != transport.ErrClosed || e.engine.Abandoned()
+	return e.engine.Abandoned()
 }

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,9 +72,9 @@ type Engine struct {
 
 // An ending says whether and why the endpoint's part in the job has ended.
 type ending struct {
-	leaving   bool // Close was called
-	closed    bool // and what was sent is delivered, or given up
-	abandoned bool // an Exchange under an ended context has come since
+	leaving   bool  // Close was called
+	closed    bool  // and what was sent is delivered, or given up
+	abandoned error // why a context had ended under which an Exchange has come since
 	err       error
 	last      transport.Signature // the last call in the context of all ranks
 	left      sync.Cond           // an operation has left
@@ -129,9 +130,9 @@ func (e *Engine) Cause() error { return e.end.err }
 // Closed reports whether the endpoint is closed: it no longer lingers.
 func (e *Engine) Closed() bool { return e.end.closed }
 
-// Abandoned reports whether an Exchange under an ended context has said, since the
-// endpoint is closed, that nothing is to be waited for.
-func (e *Engine) Abandoned() bool { return e.end.abandoned }
+// Abandoned returns why nothing is to be waited for: the end of a context under which an
+// Exchange has come since the endpoint is closed. It returns nil if there was none.
+func (e *Engine) Abandoned() error { return e.end.abandoned }
 
 // Ops returns the operations in progress.
 func (e *Engine) Ops() []*Op { return e.ops }
@@ -140,7 +141,7 @@ func (e *Engine) Ops() []*Op { return e.ops }
 // endpoint's part in the job.
 func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
 	if e.end.leaving && (e.end.closed || ctx.Err() == nil) {
-		e.end.abandoned = e.end.abandoned || ctx.Err() != nil
+		e.end.abandoned = cmp.Or(e.end.abandoned, transport.Cause(ctx))
 		return transport.ErrClosed
 	}
 	if e.end.err == nil {

@@ -1,0 +1,38 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
+)
+
+// Close waits for the end of a peer that does not read; where the end of a context ends
+// that wait, nobody knows whether the message has arrived.
+func TestCloseThatIsToldNotToWaitSaysWhatItCouldNotDeliver(t *testing.T) {
+	for name, k := range map[string]kind{"goroutines": byGoroutines, "TLS": byTLS} {
+		t.Run(name, func(t *testing.T) {
+			ends, err := k(2)
+			ends = cluster.Job(t, ends, err)
+			each(t, ends, func(e *Endpoint) error { return swap(context.Background(), e, sig, 1-e.Rank()) })
+			from, reads := ends[0], &ends[1].links[0].stream.(*goroutineStream).mu
+			reads.Lock()
+			defer reads.Unlock()
+			if err := from.Send(context.Background(), 1, tag, "bytes", []byte("a message")); err != nil {
+				t.Fatal(err)
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- from.Close() }()
+			cluster.Until(from.hasClosed)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(errors.New("no patience"))
+			from.Exchange(ctx, transport.Step{Signature: sig})
+			var u *transport.UndeliveredError
+			if err := <-closed; !errors.As(err, &u) || u.Peer != 1 || u.Bytes < len("a message") || !errors.Is(err, context.Cause(ctx)) {
+				t.Errorf("Close: %v, want %v", err, &transport.UndeliveredError{Peer: 1, Bytes: len("a message"), Err: context.Cause(ctx)})
+			}
+		})
+	}
+}
