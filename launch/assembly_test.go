@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 )
 
 // newAssemblyOf returns the control server of a rank, of a job of so many ranks.
@@ -19,7 +21,7 @@ func newAssemblyOf(t testing.TB, size int) *control {
 	}
 	c, err := newControl(controlConfig{
 		size: size, secret: testSecret, listener: l, addresses: l.Addr().String(), ofRanks: true, strangers: size,
-		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
+		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 )
 
 // A control is the launcher's end of the control connections. It knows the
@@ -19,7 +20,7 @@ import (
 type control struct {
 	controlConfig
 	server    proof.Server
-	deadlocks *deadlockFinder
+	deadlocks *deadlock.Finder
 	serving   sync.WaitGroup
 	stop      context.CancelFunc // drops the connections that have proven nothing
 
@@ -49,7 +50,7 @@ type controlConfig struct {
 type controlHooks struct {
 	report     func(format string, args ...any) // a line of -v, in a goroutine of its own
 	failed     func(error)                      // it cannot accept connections
-	deadlocked func(deadlock)                   // ranks wait for each other
+	deadlocked func(deadlock.Cycle)             // ranks wait for each other
 	dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
 	waiting    func(text string)                // of a control of ranks: which have not joined yet; in a goroutine of its own
 }
@@ -86,7 +87,7 @@ func newControl(cfg controlConfig) (c *control, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	c = &control{
 		controlConfig: cfg,
-		deadlocks:     newDeadlockFinder(cfg.size, cfg.stall),
+		deadlocks:     deadlock.NewFinder(cfg.size, cfg.stall),
 		stop:          stop,
 		conns:         make(map[net.Conn]bool),
 		members:       make([]member, cfg.size),
@@ -220,7 +221,7 @@ func (c *control) handle(rank int, m message) {
 		c.members[rank].cmaDenied = true
 		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Stalls != nil:
-		if d := c.deadlocks.record(rank, readStalls(*m.Stalls)); d != nil {
+		if d := c.deadlocks.Record(rank, readStalls(*m.Stalls)); d != nil {
 			c.deadlocked(d)
 		}
 	case m.Abort != "":

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -25,7 +26,7 @@ func newTestControl(t *testing.T, size int) *control {
 
 func newTestControlWith(t testing.TB, size int, shared bool, report func(string, ...any)) *control {
 	t.Helper()
-	hooks := controlHooks{report, func(err error) { t.Error(err) }, func(d deadlock) { t.Error(d) }, func(int) {}, nil}
+	hooks := controlHooks{report, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, nil}
 	c, err := newControl(controlConfig{size: size, secret: testSecret, shared: shared, controlHooks: hooks})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -153,7 +154,7 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 			failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
 			waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
 			dropped:    func(int) {}, // the control itself takes the rank for lost
-			deadlocked: func(d deadlock) { go fmt.Fprintln(os.Stderr, "chorale: "+d.report(env.Stall)) },
+			deadlocked: func(d deadlock.Cycle) { go fmt.Fprintln(os.Stderr, "chorale: "+d.Report(env.Stall)) },
 		},
 	})
 	return err

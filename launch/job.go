@@ -16,6 +16,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
@@ -155,8 +156,8 @@ func (j *job) listen(shared bool, failed func(error)) error {
 	j.control, err = newControl(controlConfig{
 		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: shared, stall: j.cfg.Stall,
 		listener: listener, addresses: addresses, encrypted: encrypted, layout: joinedMessage{Hosts: j.layout()},
-		controlHooks: controlHooks{report: j.report, failed: failed, deadlocked: func(d deadlock) {
-			go j.warn(d.report(j.cfg.Stall)) // it blocks while the output does
+		controlHooks: controlHooks{report: j.report, failed: failed, deadlocked: func(d deadlock.Cycle) {
+			go j.warn(d.Report(j.cfg.Stall)) // it blocks while the output does
 		}, dropped: j.dropped},
 	})
 	if err == nil {

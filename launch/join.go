@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/processors"
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
@@ -264,9 +265,9 @@ func (a *attached) watchSession() {
 
 // reportStalls tells the launcher what has been waiting here for long.
 func (a *attached) reportStalls(patience time.Duration) {
-	var watch stallWatch
-	looks(a.done, patience, func() {
-		if stalls, ok := watch.look(a.Stalls()); ok {
+	var watch deadlock.Watch
+	deadlock.Poll(a.done, patience, func() {
+		if stalls, ok := watch.Look(a.Stalls()); ok {
 			out := writeStalls(stalls)
 			_ = a.launcher.send(message{Stalls: &out}) // if the launcher is gone, this process ends anyway
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -108,7 +109,7 @@ type memoryReply struct {
 }
 
 // A stall is a [transport.Stall]. The list of a message is empty when nothing waits any
-// more. It has maxStalls stalls of maxStallPeers peers at most.
+// more. It has [deadlock.MaxStalls] stalls of [deadlock.MaxPeers] peers at most.
 type stall struct {
 	Context  uint32 `json:"context"`
 	Sequence uint32 `json:"sequence,omitempty"`
@@ -128,7 +129,7 @@ func writeStalls(stalls []transport.Stall) []stall {
 
 // readStalls returns the stalls of a message, or none where the message has too many.
 func readStalls(in []stall) (stalls []transport.Stall) {
-	if len(in) > maxStalls {
+	if len(in) > deadlock.MaxStalls {
 		return nil
 	}
 	for _, s := range in {

@@ -6,17 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/transport"
 )
 
 // A line that is too long would end the connection, and the rank.
 func TestTheLongestReportOfStallsIsAMessage(t *testing.T) {
 	longest := transport.Stall{
-		Signature: transport.Signature{Context: math.MaxUint32, Sequence: math.MaxUint32, Call: strings.Repeat("<", 2*maxStallCall)}, // six bytes each in JSON
+		Signature: transport.Signature{Context: math.MaxUint32, Sequence: math.MaxUint32, Call: strings.Repeat("<", 2*deadlock.MaxCall)}, // six bytes each in JSON
 		Tag:       math.MinInt,
-		Peers:     slices.Repeat([]int{maxRanks - 1}, 2*maxStallPeers),
+		Peers:     slices.Repeat([]int{maxRanks - 1}, 2*deadlock.MaxPeers),
 	}
-	stalls := writeStalls(shortened(slices.Repeat([]transport.Stall{longest}, maxStalls)))
+	stalls := writeStalls(deadlock.Shorten(slices.Repeat([]transport.Stall{longest}, deadlock.MaxStalls)))
 	if n := len(encode(message{Stalls: &stalls})); n > maxMessage {
 		t.Errorf("the longest report has %d bytes, and a message at most %d", n, maxMessage)
 	}

@@ -1,4 +1,4 @@
-package launch
+package deadlock
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 // one for the first. The calls of one communicator cannot bring it about, because
 // messages of different calls are a mismatch; those of two communicators, in
 // different orders, can.
-type deadlock []wait
+type Cycle []wait
 
 // A wait is a rank's wait for another one.
 type wait struct {
@@ -23,14 +23,14 @@ type wait struct {
 	stall      transport.Stall
 }
 
-// findDeadlock returns a deadlock, or nil if there is none. Stalls are those of each
+// find returns a deadlock, or nil if there is none. Stalls are those of each
 // rank that have lasted; a rank without any may make progress.
 //
 // A rank is in a deadlock if everything that waits there waits for a rank in a
 // deadlock which is not in the same call: all of them may be in one call, and wait
 // for messages that are on their way. FindDeadlock takes time proportional to the
 // number of peers in stalls times the number of ranks with stalls, at most.
-func findDeadlock(stalls [][]transport.Stall) deadlock {
+func find(stalls [][]transport.Stall) Cycle {
 	blocked := make([]bool, len(stalls))
 	for rank := range stalls {
 		blocked[rank] = len(stalls[rank]) > 0
@@ -60,7 +60,7 @@ func findDeadlock(stalls [][]transport.Stall) deadlock {
 	}
 	// Every rank that is blocked waits for another one, so that the way from one to the
 	// next comes back to a rank that it has passed.
-	var way deadlock
+	var way Cycle
 	for {
 		if i := slices.IndexFunc(way, func(w wait) bool { return w.rank == rank }); i >= 0 {
 			return way[i:]
@@ -77,15 +77,15 @@ func inCall(stalls []transport.Stall, s *transport.Stall) bool {
 	return s.Signature.Call != "" && slices.ContainsFunc(stalls, func(t transport.Stall) bool { return t.Signature == s.Signature })
 }
 
-// longestDeadlock is the number of waits that String names.
-const longestDeadlock = 8
+// longest is the number of waits that String names.
+const longest = 8
 
-func (d deadlock) String() string {
+func (d Cycle) String() string {
 	var waits []string
-	for _, w := range d[:min(len(d), longestDeadlock)] {
+	for _, w := range d[:min(len(d), longest)] {
 		waits = append(waits, fmt.Sprintf("rank %d waits for rank %d %s", w.rank, w.peer, describe(&w.stall)))
 	}
-	if more := len(d) - longestDeadlock; more > 0 {
+	if more := len(d) - longest; more > 0 {
 		waits = append(waits, fmt.Sprintf("and so on, for %d more", more))
 	}
 	return strings.Join(waits, "; ")
@@ -102,9 +102,9 @@ func describe(s *transport.Stall) string {
 	return fmt.Sprintf("to send or receive a message of tag %d", s.Tag)
 }
 
-// A deadlockFinder is told again and again what the ranks wait for, and says when
+// A Finder is told again and again what the ranks wait for, and says when
 // ranks have come to wait for each other. Its methods may be called concurrently.
-type deadlockFinder struct {
+type Finder struct {
 	patience time.Duration // the ranks report three times within it
 
 	mu     sync.Mutex
@@ -115,8 +115,8 @@ type deadlockFinder struct {
 	saidAt time.Time           // and when: ranks that report nonsense make no flood
 }
 
-func newDeadlockFinder(size int, patience time.Duration) *deadlockFinder {
-	return &deadlockFinder{
+func NewFinder(size int, patience time.Duration) *Finder {
+	return &Finder{
 		patience: patience,
 		stalls:   make([][]transport.Stall, size),
 		last:     make([][]transport.Stall, size),
@@ -124,9 +124,9 @@ func newDeadlockFinder(size int, patience time.Duration) *deadlockFinder {
 	}
 }
 
-// record takes the report of a rank, and returns a deadlock that it did not return
+// Record takes the report of a rank, and returns a deadlock that it did not return
 // before, or nil.
-func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
+func (f *Finder) Record(rank int, stalls []transport.Stall) Cycle {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stalls[rank] = nil
@@ -135,7 +135,7 @@ func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
 	}
 	f.last[rank], f.heard[rank] = stalls, time.Now()
 	f.forget()
-	d := findDeadlock(f.stalls)
+	d := find(f.stalls)
 	if d == nil || d.String() == f.said || time.Since(f.saidAt) < f.patience/3 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (f *deadlockFinder) record(rank int, stalls []transport.Stall) deadlock {
 // stopped, and what they waited for may have come. The others need two thirds of the
 // patience to report that they wait for such a rank; a rank that waits reports after
 // each third.
-func (f *deadlockFinder) forget() {
+func (f *Finder) forget() {
 	for rank, heard := range f.heard {
 		if f.last[rank] != nil && time.Since(heard) > f.patience/2 {
 			f.stalls[rank], f.last[rank] = nil, nil
@@ -155,28 +155,28 @@ func (f *deadlockFinder) forget() {
 	}
 }
 
-// A stallWatch looks at an endpoint three times within the patience.
-type stallWatch struct {
+// A Watch looks at an endpoint three times within the patience.
+type Watch struct {
 	before   []transport.Stall
 	reported bool
 }
 
-// look takes what waits at the endpoint now. It returns what has been waiting since
+// Look takes what waits at the endpoint now. It returns what has been waiting since
 // the last look, and whether that is to be reported: it is while something waits, and
-// once more when it does not any longer. Where there are more than maxStalls, the rank
+// once more when it does not any longer. Where there are more than MaxStalls, the rank
 // counts as one that makes progress.
-func (w *stallWatch) look(now []transport.Stall) (stalls []transport.Stall, report bool) {
-	lasting := len(now) > 0 && len(now) <= maxStalls && reflect.DeepEqual(now, w.before)
+func (w *Watch) Look(now []transport.Stall) (stalls []transport.Stall, report bool) {
+	lasting := len(now) > 0 && len(now) <= MaxStalls && reflect.DeepEqual(now, w.before)
 	report = lasting || w.reported
 	w.before, w.reported = now, lasting
 	if lasting {
-		stalls = shortened(now)
+		stalls = Shorten(now)
 	}
 	return stalls, report
 }
 
-// looks calls f three times within the patience, until done is closed.
-func looks(done <-chan struct{}, patience time.Duration, f func()) {
+// Poll calls f three times within the patience, until done is closed.
+func Poll(done <-chan struct{}, patience time.Duration, f func()) {
 	tick := time.NewTicker(max(patience/3, 1))
 	defer tick.Stop()
 	for {
@@ -189,42 +189,25 @@ func looks(done <-chan struct{}, patience time.Duration, f func()) {
 	}
 }
 
-// WatchDeadlocks calls report when ranks of this process have waited for each other
-// for two thirds of the patience or more, until done is closed. The same deadlock is
-// reported once.
-func WatchDeadlocks(done <-chan struct{}, patience time.Duration, endpoints []transport.Endpoint, report func(text string)) {
-	finder := newDeadlockFinder(len(endpoints), patience)
-	watches := make([]stallWatch, len(endpoints))
-	looks(done, patience, func() {
-		for rank, e := range endpoints {
-			if stalls, ok := watches[rank].look(e.Stalls()); ok {
-				if d := finder.record(rank, stalls); d != nil {
-					report(d.report(patience))
-				}
-			}
-		}
-	})
-}
-
-// report says what an error message would say.
-func (d deadlock) report(patience time.Duration) string {
+// Report says what an error message would say.
+func (d Cycle) Report(patience time.Duration) string {
 	return fmt.Sprintf("ranks have waited for each other for %v or longer, and cannot go on unless other goroutines of theirs make calls: %v. All ranks must make the calls of all communicators in one order",
 		patience*2/3, d)
 }
 
 const (
-	maxStalls     = 8   // stalls of a report
-	maxStallPeers = 32  // peers of a stall: each is one for which the operation waits
-	maxStallCall  = 200 // bytes of the text of a call
+	MaxStalls = 8   // stalls of a report
+	MaxPeers  = 32  // peers of a stall: each is one for which the operation waits
+	MaxCall   = 200 // bytes of the text of a call
 )
 
-// shortened returns stalls within the bounds of a report.
-func shortened(stalls []transport.Stall) []transport.Stall {
+// Shorten returns stalls within the bounds of a report.
+func Shorten(stalls []transport.Stall) []transport.Stall {
 	short := slices.Clone(stalls)
 	for i := range short {
 		s := &short[i]
-		s.Peers = s.Peers[:min(len(s.Peers), maxStallPeers)]
-		s.Signature.Call = s.Signature.Call[:min(len(s.Signature.Call), maxStallCall)]
+		s.Peers = s.Peers[:min(len(s.Peers), MaxPeers)]
+		s.Signature.Call = s.Signature.Call[:min(len(s.Signature.Call), MaxCall)]
 	}
 	return short
 }

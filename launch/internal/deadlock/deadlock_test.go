@@ -1,16 +1,12 @@
-package launch
+package deadlock
 
 import (
-	"context"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/inproc"
 )
 
 func in(context, sequence uint32, peers ...int) transport.Stall {
@@ -56,7 +52,7 @@ func TestRanksThatWaitForEachOtherInDifferentCallsAreADeadlock(t *testing.T) {
 		"nobody waits": {make([][]transport.Stall, 4), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := findDeadlock(test.stalls)
+			d := find(test.stalls)
 			var ranks []string
 			for i, w := range d {
 				ranks = append(ranks, string(rune('0'+w.rank)))
@@ -72,61 +68,10 @@ func TestRanksThatWaitForEachOtherInDifferentCallsAreADeadlock(t *testing.T) {
 }
 
 func TestADeadlockSaysWhoWaitsForWhomInWhichCall(t *testing.T) {
-	d := findDeadlock([][]transport.Stall{{in(5<<transport.ContextBits, 3, 1)}, {forMessage(transport.Any, 0)}})
+	d := find([][]transport.Stall{{in(5<<transport.ContextBits, 3, 1)}, {forMessage(transport.Any, 0)}})
 	const want = `rank 0 waits for rank 1 in call 3 of communicator 5, "barrier"; rank 1 waits for rank 0 to send or receive a message of any tag`
 	if got := d.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-func TestRanksThatWaitForEachOtherAreNamedOnce(t *testing.T) {
-	for _, name := range []string{"auto", "tcp"} {
-		t.Run(name, func(t *testing.T) {
-			stdin, release := io.Pipe()
-			cfg := config(t, 2, "swap")
-			r := new(result)
-			cfg.Transport, cfg.Stall = name, 60*time.Millisecond
-			cfg.Stdin, cfg.Stdout, cfg.Stderr = stdin, &r.out, &r.err
-			done := make(chan error)
-			go func() { done <- Run(t.Context(), cfg) }()
-			const want = `rank 0 waits for rank 1 in call 0 of communicator 1, "swapped"; rank 1 waits for rank 0 in call 0 of communicator 2, "swapped".`
-			for deadline := time.Now().Add(20 * time.Second); !strings.Contains(r.err.String(), want) && time.Now().Before(deadline); {
-				time.Sleep(5 * time.Millisecond)
-			}
-			time.Sleep(3 * cfg.Stall) // another report would come
-			release.Close()
-			if err := <-done; err == nil {
-				t.Error("the job ended well")
-			}
-			if n := strings.Count(r.err.String(), want); n != 1 {
-				t.Errorf("%d reports in %q, want 1 with %s", n, r.err.String(), want)
-			}
-		})
-	}
-}
-
-func TestRanksOfOneProcessThatWaitForEachOtherAreNamed(t *testing.T) {
-	job := inproc.New(2)
-	endpoints := []transport.Endpoint{job.Endpoint(0), job.Endpoint(1)}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var ranks sync.WaitGroup
-	for rank, e := range endpoints {
-		ranks.Go(func() {
-			e.Exchange(ctx, transport.Step{
-				Signature: transport.Signature{Context: uint32(rank), Call: "swapped"},
-				Recvs:     []transport.Recv{{From: 1 - rank, Into: make([]byte, 8)}},
-			})
-		})
-	}
-	var text string
-	WatchDeadlocks(ctx.Done(), 30*time.Millisecond, endpoints, func(report string) {
-		text = report
-		cancel()
-	})
-	ranks.Wait()
-	if !strings.Contains(text, "rank 1 waits for rank 0") {
-		t.Errorf("the report is %q", text)
 	}
 }
 
@@ -134,43 +79,28 @@ func TestRanksOfOneProcessThatWaitForEachOtherAreNamed(t *testing.T) {
 func TestARankThatReportsNothingIsInNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 3 * time.Second
-		f := newDeadlockFinder(2, patience)
+		f := NewFinder(2, patience)
 		for range 3 {
-			f.record(1, []transport.Stall{forMessage(0, 0)})
+			f.Record(1, []transport.Stall{forMessage(0, 0)})
 			time.Sleep(patience / 3)
 		}
 		// Rank 1 is stopped, and the message is sent. Rank 0 waits for the answer.
 		time.Sleep(patience / 3)
 		for range 5 {
-			if d := f.record(0, []transport.Stall{forMessage(1, 1)}); d != nil {
+			if d := f.Record(0, []transport.Stall{forMessage(1, 1)}); d != nil {
 				t.Fatalf("a deadlock: %v", d)
 			}
 			time.Sleep(patience / 3)
 		}
 		// Both wait, and say so.
-		var found deadlock
+		var found Cycle
 		for range 3 {
-			found = append(found, f.record(1, []transport.Stall{forMessage(0, 0)})...)
-			found = append(found, f.record(0, []transport.Stall{forMessage(1, 1)})...)
+			found = append(found, f.Record(1, []transport.Stall{forMessage(0, 0)})...)
+			found = append(found, f.Record(0, []transport.Stall{forMessage(1, 1)})...)
 			time.Sleep(patience / 3)
 		}
 		if len(found) != 2 {
 			t.Errorf("found %v, want a deadlock of two ranks, once", found)
 		}
 	})
-}
-
-func TestRanksThatTakeTurnsAreInNoDeadlock(t *testing.T) {
-	for _, name := range []string{"shm", "tcp"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg := config(t, 2, "turns", "100")
-			r := new(result)
-			cfg.Transport, cfg.Stall = name, 90*time.Millisecond
-			cfg.Stdout, cfg.Stderr = &r.out, &r.err
-			if err := Run(t.Context(), cfg); err != nil || r.err.String() != "" {
-				t.Errorf("%v, %q", err, r.err.String())
-			}
-		})
-	}
 }
