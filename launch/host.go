@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/chorale-go/chorale/launch/internal/output"
 )
 
 const (
@@ -102,7 +104,7 @@ func (h *host) begin(o orders, program string) {
 	})
 	j := h.job
 	h.notes = newInlet(h.frames, frameNote, 0)
-	go (&stream{to: j.err, label: linePrefix + "host " + h.Name + ": ", hold: maxLine}).copy(h.notes)
+	go (&output.Stream{To: j.err, Label: linePrefix + "host " + h.Name + ": ", Hold: output.MaxLine}).Copy(h.notes)
 	if o.Input {
 		h.input = newOutlet(h.frames, frameInput, 0, j.over)
 		go feed(h.input, j.cfg.Stdin, j.over)

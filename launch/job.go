@@ -17,6 +17,7 @@ import (
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/launch/internal/output"
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
@@ -28,8 +29,8 @@ type job struct {
 	guard   *guard
 	control *control // nil if the ranks do not join
 	memory  *os.File // the ranks' shared memory; nil if they share none
-	out     *sink
-	err     *sink
+	out     *output.Sink
+	err     *output.Sink
 	events  chan event
 	broken  chan error     // a sink has failed
 	stops   chan os.Signal // the terminal stops this process
@@ -68,7 +69,7 @@ func newJob(cfg Config, secret proof.Secret) (*job, error) {
 		over:   make(chan struct{}),
 	}
 	notifyStop(j.stops)
-	j.out, j.err = newSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
+	j.out, j.err = output.NewSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
 	guard.send(guardMessage{Mark: j.mark})
 	if guard.cmd != nil {
 		j.report("guard: process %d", guard.cmd.Process.Pid)
@@ -102,7 +103,7 @@ const linePrefix = "chorale: "
 
 // warn prints a line. It blocks while the output is blocked.
 func (j *job) warn(text string) {
-	j.err.write(&stream{}, []byte(linePrefix+text+"\n"), false)
+	j.err.WriteLine(linePrefix + text + "\n")
 }
 
 // run starts the ranks and waits for their end.
@@ -259,10 +260,10 @@ func (j *job) process(program string, rank int, env JobEnv) *process {
 func (j *job) forward(label string, lines bool) (outputs [2]func(io.Reader)) {
 	hold := 0
 	if lines {
-		hold = maxLine
+		hold = output.MaxLine
 	}
-	for i, to := range []*sink{j.out, j.err} {
-		outputs[i] = (&stream{to: to, label: label, hold: hold}).copy
+	for i, to := range []*output.Sink{j.out, j.err} {
+		outputs[i] = (&output.Stream{To: to, Label: label, Hold: hold}).Copy
 	}
 	return outputs
 }
@@ -281,8 +282,8 @@ func (j *job) start(p *process, outputs [2]func(io.Reader)) error {
 			f.Close()
 		}
 	}()
-	for _, output := range outputs {
-		pipe, w, err := newOutputPipe(output)
+	for _, forward := range outputs {
+		pipe, w, err := newOutputPipe(forward)
 		if err != nil {
 			return err
 		}

@@ -214,6 +214,11 @@ func TestStandardInputGoesToRank0OnItsHost(t *testing.T) {
 	}
 }
 
+// endless is an input without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
 func TestInputThatRank0DoesNotReadKeepsNothingWaiting(t *testing.T) {
 	cfg := shellOn(t, "a:2", `echo done`)
 	cfg.Stdin = endless{}

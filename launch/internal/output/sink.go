@@ -1,4 +1,4 @@
-package launch
+package output
 
 import (
 	"io"
@@ -18,9 +18,9 @@ const (
 	cutMark = "[...]"
 )
 
-// A sink is one of the launcher's outputs. Streams write whole lines to it. They
+// A Sink is one of the launcher's outputs. Streams write whole lines to it. They
 // write a line that is too long to be held back in pieces, as it comes.
-type sink struct {
+type Sink struct {
 	*turns
 	w      io.Writer
 	broken bool        // a write failed: the rest is dropped
@@ -33,17 +33,17 @@ type turns struct {
 	lock chan struct{}   // full while a stream writes; guards all that follows
 	over <-chan struct{} // closed when the job is over: nobody waits any longer
 
-	open   *stream       // the stream whose line goes on, or nil
+	open   *Stream       // the stream whose line goes on, or nil
 	closed chan struct{} // closed when the line of open has ended
 	writes int           // how many there were
 }
 
-// newSinks returns the sinks for standard output and standard error. If the two
+// NewSinks returns the sinks for standard output and standard error. If the two
 // are one file, their lines are not torn either.
-func newSinks(stdout, stderr io.Writer, over <-chan struct{}, failed func(error)) (out, err *sink) {
+func NewSinks(stdout, stderr io.Writer, over <-chan struct{}, failed func(error)) (out, err *Sink) {
 	newTurns := func() *turns { return &turns{lock: make(chan struct{}, 1), over: over} }
-	out = &sink{turns: newTurns(), w: stdout, failed: failed}
-	err = &sink{turns: newTurns(), w: stderr, failed: failed}
+	out = &Sink{turns: newTurns(), w: stdout, failed: failed}
+	err = &Sink{turns: newTurns(), w: stderr, failed: failed}
 	if maybeSame(stdout, stderr) {
 		err.turns = out.turns
 	}
@@ -62,18 +62,21 @@ func maybeSame(a, b io.Writer) bool {
 	return ferr != nil || gerr != nil || os.SameFile(fi, gi)
 }
 
+// WriteLine writes a line that belongs to no stream, with its end.
+func (s *Sink) WriteLine(line string) { s.write(&Stream{}, []byte(line), false) }
+
 // write writes p, which a line of the stream that goes on begins with, if there is
 // one. If open is set, the last line of p goes on. Write never fails: if the
 // launcher's output fails, the processes are ended by a signal, not by a blocked
 // pipe.
-func (s *sink) write(from *stream, p []byte, open bool) {
+func (s *Sink) write(from *Stream, p []byte, open bool) {
 	if !s.acquire(from) {
 		return
 	}
 	defer s.release()
 	if from.cut {
 		from.cut = false
-		s.put([]byte(from.label + cutMark))
+		s.put([]byte(from.Label + cutMark))
 	}
 	s.put(p)
 	switch {
@@ -85,7 +88,7 @@ func (s *sink) write(from *stream, p []byte, open bool) {
 }
 
 // put writes to the file, if it can be written to. The caller has the lock.
-func (s *sink) put(p []byte) {
+func (s *Sink) put(p []byte) {
 	s.writes++
 	if s.broken || len(p) == 0 {
 		return
@@ -98,7 +101,7 @@ func (s *sink) put(p []byte) {
 
 // acquire waits until the stream may write, and locks the file for it. It returns
 // false if the job is over first.
-func (t *turns) acquire(from *stream) bool {
+func (t *turns) acquire(from *Stream) bool {
 	before := -1 // how many writes there were before the wait
 	for waits := 0; ; {
 		select {
@@ -138,8 +141,8 @@ func (t *turns) release() { <-t.lock }
 // cut ends the line that goes on. If it has a label, the cut is marked, and its
 // rest will get a label of its own.
 func (t *turns) cut() {
-	if l := t.open; l.label != "" {
-		l.to.put([]byte(cutMark + "\n"))
+	if l := t.open; l.Label != "" {
+		l.To.put([]byte(cutMark + "\n"))
 		l.cut = true
 	}
 	t.close()

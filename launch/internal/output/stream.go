@@ -1,18 +1,18 @@
-package launch
+package output
 
 import (
 	"bytes"
 	"io"
 )
 
-// maxLine is the hold of a rank's streams.
-const maxLine = 1 << 20
+// MaxLine is the hold of a rank's streams.
+const MaxLine = 1 << 20
 
-// A stream is one output of one process on its way to a sink.
-type stream struct {
-	to    *sink
-	label string // precedes each line; "" leaves the bytes as they are
-	hold  int    // how many bytes of a line are held back until its end comes; 0 writes bytes as they come
+// A Stream is one output of one process on its way to a sink.
+type Stream struct {
+	To    *Sink
+	Label string // precedes each line; "" leaves the bytes as they are
+	Hold  int    // how many bytes of a line are held back until its end comes; 0 writes bytes as they come
 
 	buf    []byte // what is not written yet, with labels
 	whole  int    // the number of bytes of buf that are whole lines
@@ -21,15 +21,15 @@ type stream struct {
 	cut    bool   // and that was cut off from the rest; guarded by the lock of the sink
 }
 
-// copy forwards what it reads from r, until that ends.
-func (s *stream) copy(r io.Reader) {
+// Copy forwards what it reads from r, until that ends.
+func (s *Stream) Copy(r io.Reader) {
 	chunk := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(chunk)
-		if s.hold > 0 {
+		if s.Hold > 0 {
 			s.add(chunk[:n])
 		} else if n > 0 {
-			s.to.write(s, chunk[:n], false)
+			s.To.write(s, chunk[:n], false)
 		}
 		if err != nil {
 			s.end()
@@ -40,10 +40,10 @@ func (s *stream) copy(r io.Reader) {
 
 // add writes the lines that end in p. A line that is too long to be held back is
 // written as it comes.
-func (s *stream) add(p []byte) {
+func (s *Stream) add(p []byte) {
 	for line := range bytes.Lines(p) {
 		if !s.inLine {
-			s.buf = append(s.buf, s.label...)
+			s.buf = append(s.buf, s.Label...)
 		}
 		s.buf = append(s.buf, line...)
 		if s.inLine = line[len(line)-1] != '\n'; !s.inLine {
@@ -51,7 +51,7 @@ func (s *stream) add(p []byte) {
 		}
 	}
 	goesOn := s.open && s.whole == 0
-	s.open = s.inLine && (goesOn || len(s.buf)-s.whole >= s.hold)
+	s.open = s.inLine && (goesOn || len(s.buf)-s.whole >= s.Hold)
 	n := s.whole
 	if s.open {
 		n = len(s.buf)
@@ -59,18 +59,18 @@ func (s *stream) add(p []byte) {
 	if n == 0 {
 		return
 	}
-	s.to.write(s, s.buf[:n], s.open)
+	s.To.write(s, s.buf[:n], s.open)
 	s.buf = s.buf[:copy(s.buf, s.buf[n:])]
 	s.whole = 0
 }
 
 // end writes a last line that has no end. If it has a label, it gets one.
-func (s *stream) end() {
+func (s *Stream) end() {
 	if !s.inLine {
 		return
 	}
-	if s.label != "" {
+	if s.Label != "" {
 		s.buf = append(s.buf, '\n')
 	}
-	s.to.write(s, s.buf, false)
+	s.To.write(s, s.buf, false)
 }

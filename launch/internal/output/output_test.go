@@ -1,4 +1,4 @@
-package launch
+package output
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 )
 
 // sinks are those of a launcher that writes to one file.
-func sinks(w io.Writer) (out, err *sink) {
-	return newSinks(w, w, nil, func(error) {})
+func sinks(w io.Writer) (out, err *Sink) {
+	return NewSinks(w, w, nil, func(error) {})
 }
 
 // hold is how many bytes of a line the streams of these tests hold back.
@@ -24,7 +24,7 @@ const hold = 100_000
 func forward(label string, r io.Reader, hold int) string {
 	var got strings.Builder
 	to, _ := sinks(&got)
-	(&stream{to: to, label: label, hold: hold}).copy(r)
+	(&Stream{To: to, Label: label, Hold: hold}).Copy(r)
 	return got.String()
 }
 
@@ -48,10 +48,10 @@ func TestLinesAreLabeledHoweverTheReadsSplitThem(t *testing.T) {
 		{long + "\n" + long, "# " + long + "\n# " + long + "\n"},
 	} {
 		for name, split := range splits {
-			if diff := cmp.Diff(test.want, forward("# ", split(strings.NewReader(test.in)), maxLine)); diff != "" {
+			if diff := cmp.Diff(test.want, forward("# ", split(strings.NewReader(test.in)), MaxLine)); diff != "" {
 				t.Errorf("%.20q %s: (-want +got)\n%.200s", test.in, name, diff)
 			}
-			if diff := cmp.Diff(test.in, forward("", split(strings.NewReader(test.in)), maxLine)); diff != "" {
+			if diff := cmp.Diff(test.in, forward("", split(strings.NewReader(test.in)), MaxLine)); diff != "" {
 				t.Errorf("%.20q %s, without labels: (-want +got)\n%.200s", test.in, name, diff)
 			}
 		}
@@ -76,10 +76,10 @@ func TestALineOfAnyLengthIsOneLine(t *testing.T) {
 
 func TestTheMemoryOfALineIsBounded(t *testing.T) {
 	to, _ := sinks(io.Discard)
-	s := &stream{to: to, label: "# ", hold: maxLine}
-	s.copy(io.LimitReader(endless{}, 20*maxLine))
-	if cap(s.buf) > 3*maxLine {
-		t.Errorf("it takes %d bytes, want about %d", cap(s.buf), maxLine)
+	s := &Stream{To: to, Label: "# ", Hold: MaxLine}
+	s.Copy(io.LimitReader(endless{}, 20*MaxLine))
+	if cap(s.buf) > 3*MaxLine {
+		t.Errorf("it takes %d bytes, want about %d", cap(s.buf), MaxLine)
 	}
 }
 
@@ -101,21 +101,21 @@ func TestEachLineIsOneWrite(t *testing.T) {
 		return len(p), nil
 	})
 	to, _ := sinks(check)
-	(&stream{to: to, label: "# ", hold: maxLine}).copy(iotest.HalfReader(strings.NewReader(strings.Repeat("0123456789\n", 10_000))))
+	(&Stream{To: to, Label: "# ", Hold: MaxLine}).Copy(iotest.HalfReader(strings.NewReader(strings.Repeat("0123456789\n", 10_000))))
 }
 
 // A duet is two ranks that print to one file, one of them on standard error.
 type duet struct {
-	one, two *stream
+	one, two *Stream
 	got      strings.Builder
 }
 
 func newDuet(labels bool) *duet {
 	d := new(duet)
 	out, err := sinks(&d.got)
-	d.one, d.two = &stream{to: out, hold: hold}, &stream{to: err, hold: hold}
+	d.one, d.two = &Stream{To: out, Hold: hold}, &Stream{To: err, Hold: hold}
 	if labels {
-		d.one.label, d.two.label = "1 ", "2 "
+		d.one.Label, d.two.Label = "1 ", "2 "
 	}
 	return d
 }
@@ -137,7 +137,7 @@ func TestALineThatGoesOnIsNotTorn(t *testing.T) {
 			}
 			d.one.add([]byte("z\n"))
 			synctest.Wait()
-			want := d.one.label + long + "yyyyyz\n" + d.two.label + "short\n" + d.two.label + "shorter\n"
+			want := d.one.Label + long + "yyyyyz\n" + d.two.Label + "short\n" + d.two.Label + "shorter\n"
 			if d.got.String() != want {
 				t.Errorf("got %s", brief(d.got.String()))
 			}
@@ -218,8 +218,8 @@ func brief(text string) string { return strings.ReplaceAll(text, long, "x…") }
 func TestAnOutputThatFailsIsReportedOnceAndThenDropped(t *testing.T) {
 	broken := errors.New("broken")
 	var reported []error
-	out, _ := newSinks(failing{broken}, io.Discard, nil, func(err error) { reported = append(reported, err) })
-	s := &stream{to: out, label: "# ", hold: maxLine}
+	out, _ := NewSinks(failing{broken}, io.Discard, nil, func(err error) { reported = append(reported, err) })
+	s := &Stream{To: out, Label: "# ", Hold: MaxLine}
 	for range 3 {
 		s.add([]byte("line\n"))
 	}
@@ -227,6 +227,11 @@ func TestAnOutputThatFailsIsReportedOnceAndThenDropped(t *testing.T) {
 		t.Errorf("reported %v, want it once", reported)
 	}
 }
+
+// A writerFunc is a function as an io.Writer.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 type failing struct{ error }
 
@@ -274,10 +279,10 @@ func (s *steps) Read(p []byte) (int, error) { return s.r.Read(p[:min(len(p), s.n
 func TestNothingIsWrittenWhenTheJobIsOver(t *testing.T) {
 	over := make(chan struct{})
 	var b strings.Builder
-	out, _ := newSinks(&b, io.Discard, over, func(err error) { t.Error(err) })
+	out, _ := NewSinks(&b, io.Discard, over, func(err error) { t.Error(err) })
 	close(over)
 	for range 100 {
-		out.write(&stream{to: out}, []byte("late\n"), false)
+		out.write(&Stream{To: out}, []byte("late\n"), false)
 	}
 	if b.Len() > 0 {
 		t.Errorf("%d bytes are written", b.Len())
