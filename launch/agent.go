@@ -3,6 +3,7 @@ package launch
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +47,12 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 
 	dir, copied := os.LookupEnv(envAgentDir)
 	os.Unsetenv(envAgentDir)
-	greeting := hello{agentVersion, runtime.GOOS, runtime.GOARCH, processors.Available()}
+	greeting, err := json.Marshal(hello{agentVersion, runtime.GOOS, runtime.GOARCH, processors.Available()})
+	if err != nil {
+		return err
+	}
 	// What the login shell has printed may lack a newline.
-	if _, err := fmt.Fprintf(w, "\n%s%s", agentMagic, encode(greeting)); err != nil {
+	if _, err := fmt.Fprintf(w, "\n%s%s\n", agentMagic, greeting); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(r, maxFrame)
@@ -176,7 +180,11 @@ func (a *agent) run(in *bufio.Reader) error {
 				running--
 				a.frames.send(frameFinished, rank, nil)
 			} else {
-				a.frames.send(frameEnded, rank, encode(e.exit))
+				exit, err := json.Marshal(e.exit)
+				if err != nil {
+					return err
+				}
+				a.frames.send(frameEnded, rank, exit)
 			}
 		case <-a.gone:
 			if running == 0 && errors.Is(a.goneFor, io.EOF) {

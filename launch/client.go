@@ -123,7 +123,7 @@ func (c *client) join(self func(local netip.Addr) (joinMessage, error)) (joinedM
 	if err != nil {
 		return joinedMessage{}, err
 	}
-	if _, err := c.conn.Write(encode(message{Join: &mine})); err != nil {
+	if err := json.NewEncoder(c.conn).Encode(message{Join: &mine}); err != nil {
 		return joinedMessage{}, fmt.Errorf("%w: %w", proof.ErrDropped, err)
 	}
 	switch {

@@ -337,8 +337,7 @@ func (c *control) send(rank int, m message) {
 // writeMessage writes a message within writeTimeout, or fails.
 func writeMessage(conn net.Conn, m message) error {
 	conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := conn.Write(encode(m))
-	return err
+	return json.NewEncoder(conn).Encode(m)
 }
 
 // close ends all connections. Ranks that still run end too.

@@ -84,7 +84,11 @@ func (c *coordinator) invite(ctx context.Context, env *JobEnv) error {
 			return err
 		}
 		inv.Control = env.Control
-		mine = strings.TrimSuffix(string(encode(inv)), "\n")
+		text, err := json.Marshal(inv)
+		if err != nil {
+			return err
+		}
+		mine = string(text)
 	}
 	text, err := c.session.Share(ctx, mine)
 	if err != nil || env.Rank == 0 {

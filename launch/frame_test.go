@@ -147,7 +147,16 @@ func testOrders(change func(*orders)) []byte {
 		Program: "sh", Path: "sh", Args: []string{"-c", "exit 3"}, Input: true,
 	}
 	change(&o)
-	return encode(o)
+	return jsonLine(o)
+}
+
+// jsonLine returns v, which marshals, as a line of JSON.
+func jsonLine(v any) []byte {
+	line, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return append(line, '\n')
 }
 
 func TestOrdersOfNoLauncherAreRefused(t *testing.T) {
@@ -247,7 +256,7 @@ func FuzzAgent(f *testing.F) {
 // FuzzHost has an agent say anything to the launcher, which knows of its ranks in the end
 // that each has ended, once, or is lost.
 func FuzzHost(f *testing.F) {
-	greeting := append([]byte("noise\n"+agentMagic), encode(hello{agentVersion, "linux", "amd64", 2})...)
+	greeting := append([]byte("noise\n"+agentMagic), jsonLine(hello{agentVersion, "linux", "amd64", 2})...)
 	exit, err := json.Marshal(Exit{Status: 3})
 	if err != nil {
 		f.Fatal(err)

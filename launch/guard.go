@@ -147,7 +147,7 @@ func (g *guard) send(m guardMessage) {
 	defer g.mu.Unlock()
 	g.cleanup.record(m)
 	if g.pipe != nil {
-		g.pipe.Write(encode(m))
+		_ = json.NewEncoder(g.pipe).Encode(m) // a guard that is dead is told nothing
 	}
 }
 

@@ -96,7 +96,7 @@ func (h *host) begin(o orders, program string) {
 	o.Ranks = h.ranks
 	o.Input = o.Input && h.ranks[0] == 0
 	h.frames = newFrameWriter(h.conn.stdin, func(w io.Writer) error {
-		_, err := w.Write(encode(o))
+		err := json.NewEncoder(w).Encode(o)
 		if err == nil && o.Bytes > 0 {
 			err = h.copy(w, program, o.Bytes)
 		}

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"bufio"
-	"encoding/json"
 	"io"
 
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
@@ -158,13 +157,4 @@ func messageScanner(r io.Reader, longest int) *bufio.Scanner {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 512), longest)
 	return s
-}
-
-// encode returns v as a line of JSON.
-func encode(v any) []byte {
-	line, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the types of this package marshal
-	}
-	return append(line, '\n')
 }

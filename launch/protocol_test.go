@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ func TestTheLongestReportOfStallsIsAMessage(t *testing.T) {
 		Peers:     slices.Repeat([]int{maxRanks - 1}, 2*deadlock.MaxPeers),
 	}
 	stalls := writeStalls(deadlock.Shorten(slices.Repeat([]transport.Stall{longest}, deadlock.MaxStalls)))
-	if n := len(encode(message{Stalls: &stalls})); n > maxMessage {
-		t.Errorf("the longest report has %d bytes, and a message at most %d", n, maxMessage)
+	line, err := json.Marshal(message{Stalls: &stalls})
+	if n := len(line) + len("\n"); err != nil || n > maxMessage {
+		t.Errorf("the longest report has %d bytes, %v, and a message at most %d", n, err, maxMessage)
 	}
 }
