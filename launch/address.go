@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -49,6 +51,33 @@ func (e JobEnv) rendezvous() *join.Rendezvous {
 		return nil
 	}
 	return e.Foreign.Place.Rendezvous
+}
+
+// dialConfig returns how this rank joins the job.
+func (e JobEnv) dialConfig() (dialConfig, error) {
+	addresses, err := e.controlAddresses()
+	if err != nil {
+		return dialConfig{}, fmt.Errorf("rank %d does not join its job: %w", e.Rank, err)
+	}
+	return dialConfig{
+		rank: e.Rank, size: e.Size, secret: e.Secret,
+		addresses: addresses, encrypted: e.leavesHost(), ofRanks: e.Foreign != nil, early: e.mayBeEarly,
+	}, nil
+}
+
+// mayBeEarly reports whether rank 0 may yet begin to listen at an address that all ranks
+// know: at one of them nothing listens, or its name is not known yet.
+func (e JobEnv) mayBeEarly(err error) bool {
+	var dial *network.DialError
+	at := e.rendezvous()
+	return at != nil && errors.As(err, &dial) && slices.ContainsFunc(dial.Attempts, func(a network.Attempt) bool {
+		var lookup *net.DNSError
+		var connect *net.OpError
+		if errors.As(a.Err, &lookup) {
+			return at.LookupLimit > 0
+		}
+		return errors.As(a.Err, &connect)
+	})
 }
 
 // listenForPeers returns a rank's listener and the addresses that it publishes: the one by

@@ -28,6 +28,9 @@ const (
 	// the connection for broken. The launcher's end is ssh's to watch.
 	aliveTimeout = 60 * time.Second
 
+	// lastWordTimeout bounds how long an agent that ends tries to say why.
+	lastWordTimeout = 2 * time.Second
+
 	// maxPendingSignals bounds the signals for a rank that has not been started.
 	maxPendingSignals = 16
 )
@@ -73,7 +76,7 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 		frames.send(frameFailed, 0, []byte(err.Error())[:min(len(err.Error()), maxFrame)])
 	}
 	frames.close()
-	frames.flush(writeTimeout)
+	frames.flush(lastWordTimeout)
 	return err
 }
 

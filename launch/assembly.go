@@ -56,14 +56,14 @@ func (c *control) missing(within time.Duration) string {
 			missing = append(missing, rank)
 		}
 	}
-	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.size, within, rankList(missing))
+	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.size, within, rankList(missing))
 }
 
 // noticeAssembly says for which ranks the others wait.
 func (c *control) noticeAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	go c.waiting(c.missing(assembleNotice)) // it may block
+	go c.cfg.waiting(c.missing(assembleNotice)) // it may block
 }
 
 // refuseAssembly refuses the ranks that have joined, since others have not.

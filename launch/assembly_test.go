@@ -33,14 +33,14 @@ func newAssemblyOf(t testing.TB, size int) *control {
 // joinAll has all ranks of a job join, and returns what they are told.
 func joinAll(t testing.TB, c *control) []joinedMessage {
 	t.Helper()
-	told := make([]joinedMessage, c.size)
+	told := make([]joinedMessage, c.cfg.size)
 	var ranks sync.WaitGroup
-	for rank := range c.size {
+	for rank := range c.cfg.size {
 		ranks.Go(func() {
-			env := testEnv(c.address())
-			env.Rank, env.Size = rank, c.size
+			cfg := configOf(c.address(), c.cfg.size)
+			cfg.rank, cfg.ofRanks = rank, true
 			host := joinMessage{Host: fmt.Sprint("host", rank/8), Processors: 8}
-			client, joined, err := dial(t.Context(), env, saying(host))
+			client, joined, err := dial(t.Context(), cfg, saying(host))
 			if err != nil {
 				t.Error(err)
 				return

@@ -44,66 +44,57 @@ type reply struct {
 // joinTimeout bounds how long a rank waits for the launcher to answer it.
 const joinTimeout = 30 * time.Second
 
+// A dialConfig is what a rank has to know to join its job.
+type dialConfig struct {
+	rank, size int
+	secret     proof.Secret
+	addresses  []string         // of the control server, the likeliest first
+	encrypted  bool             // the connection goes on as TLS
+	ofRanks    bool             // rank 0 serves, and answers when all ranks have joined
+	early      func(error) bool // whether an attempt failed because rank 0 does not serve yet; nil: none does
+}
+
 // dial connects to the control server and joins the job. Self is what this rank says of
 // itself, given its address on the connection. A connection that the server drops before
 // it answers is made anew; where rank 0 serves, a rank also waits for it to begin.
-func dial(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+func dial(ctx context.Context, cfg dialConfig, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
 	limit := joinTimeout
-	if env.Foreign != nil {
+	if cfg.ofRanks {
 		limit += assembleTimeout
 	}
-	return dialWithin(ctx, limit, env, self)
+	return dialWithin(ctx, limit, cfg, self)
 }
 
-func dialWithin(ctx context.Context, limit time.Duration, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+func dialWithin(ctx context.Context, limit time.Duration, cfg dialConfig, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	retry := proof.Retry{Limit: limit}
 	for {
-		c, joined, err := connect(ctx, env, self)
+		c, joined, err := connect(ctx, cfg, self)
 		if err == nil {
 			return c, joined, nil
 		}
-		if again := errors.Is(err, proof.ErrDropped) || env.mayBeEarly(err); !again || !retry.Wait(ctx) {
+		if again := errors.Is(err, proof.ErrDropped) || cfg.early != nil && cfg.early(err); !again || !retry.Wait(ctx) {
 			if ctx.Err() != nil && again {
 				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 			}
-			return nil, joined, fmt.Errorf("rank %d does not join its job: %w", env.Rank, err)
+			return nil, joined, fmt.Errorf("rank %d does not join its job: %w", cfg.rank, err)
 		}
 	}
-}
-
-// mayBeEarly reports whether rank 0 may yet begin to listen at an address that all ranks
-// know: at one of them nothing listens, or its name is not known yet.
-func (e JobEnv) mayBeEarly(err error) bool {
-	var dial *network.DialError
-	at := e.rendezvous()
-	return at != nil && errors.As(err, &dial) && slices.ContainsFunc(dial.Attempts, func(a network.Attempt) bool {
-		var lookup *net.DNSError
-		var connect *net.OpError
-		if errors.As(a.Err, &lookup) {
-			return at.LookupLimit > 0
-		}
-		return errors.As(a.Err, &connect)
-	})
 }
 
 // connect connects to the control server once.
-func connect(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
+func connect(ctx context.Context, cfg dialConfig, self func(local netip.Addr) (joinMessage, error)) (*client, joinedMessage, error) {
 	var none joinedMessage
-	addresses, err := env.controlAddresses()
-	if err != nil {
-		return nil, none, err
-	}
-	prover := proof.NewProver(env.Secret, uint32(env.Rank), env.Size)
-	prover.TLS = env.leavesHost()
-	conn, err := network.Dial(ctx, addresses, func(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	prover := proof.NewProver(cfg.secret, uint32(cfg.rank), cfg.size)
+	prover.TLS = cfg.encrypted
+	conn, err := network.Dial(ctx, cfg.addresses, func(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return prover.Connect(ctx, conn, proof.Launcher)
 	})
 	if err != nil {
 		return nil, none, fmt.Errorf("its launcher is not reached: %w", err)
 	}
-	c := &client{conn: conn, in: messageScanner(conn, maxMessage+hostLen*env.Size), pending: make(map[query][]chan reply)}
+	c := &client{conn: conn, in: messageScanner(conn, maxMessage+hostLen*cfg.size), pending: make(map[query][]chan reply)}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	joined, err := c.join(self)
 	if !stop() && err == nil {
@@ -232,10 +223,26 @@ func (c *client) reportFailure(peer int) {
 	}
 }
 
-func (c *client) send(m message) error {
+// reportStalls tells the launcher what has been waiting here for other ranks for long.
+func (c *client) reportStalls(stalls []transport.Stall) {
+	out := writeStalls(stalls)
+	c.report(message{Stalls: &out})
+}
+
+// reportCMADenied tells the launcher that the system denied this rank cross-memory attach.
+func (c *client) reportCMADenied() { c.report(message{CMADenied: true}) }
+
+// reportAbort tells the launcher why this rank gave up.
+func (c *client) reportAbort(reason string) {
+	c.report(message{Abort: reason[:min(len(reason), maxReason)]})
+}
+
+// report sends a message that has no answer. If the launcher is gone, this process ends
+// anyway.
+func (c *client) report(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sendLocked(m)
+	_ = c.sendLocked(m)
 }
 
 func (c *client) sendLocked(m message) error {

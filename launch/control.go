@@ -18,7 +18,7 @@ import (
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
 type control struct {
-	controlConfig
+	cfg       controlConfig
 	server    proof.Server
 	deadlocks *deadlock.Finder
 	serving   sync.WaitGroup
@@ -86,11 +86,11 @@ func newControl(cfg controlConfig) (c *control, err error) {
 	prover.TLS = cfg.encrypted
 	ctx, stop := context.WithCancel(context.Background())
 	c = &control{
-		controlConfig: cfg,
-		deadlocks:     deadlock.NewFinder(cfg.size, cfg.stall),
-		stop:          stop,
-		conns:         make(map[net.Conn]bool),
-		members:       make([]member, cfg.size),
+		cfg:       cfg,
+		deadlocks: deadlock.NewFinder(cfg.size, cfg.stall),
+		stop:      stop,
+		conns:     make(map[net.Conn]bool),
+		members:   make([]member, cfg.size),
 	}
 	c.server = proof.Server{
 		Prover:   prover,
@@ -113,7 +113,7 @@ func newControl(cfg controlConfig) (c *control, err error) {
 
 // address returns the address at which ranks reach the launcher, or several with commas
 // between them.
-func (c *control) address() string { return c.addresses }
+func (c *control) address() string { return c.cfg.addresses }
 
 // serve handles the messages of a rank, which has proven the job's secret, until its
 // connection ends.
@@ -150,13 +150,13 @@ func (c *control) serve(rank int, conn net.Conn) {
 		m := &c.members[rank]
 		m.over = true
 		dropped := !m.left && m.ended == "" && !c.closed
-		if c.ofRanks {
+		if c.cfg.ofRanks {
 			c.endLocked(rank, "its connection to rank 0 ended", m.left)
 		}
 		c.mu.Unlock()
 		close(drained)
 		if dropped {
-			c.dropped(rank)
+			c.cfg.dropped(rank)
 		}
 	}()
 	conn.SetReadDeadline(time.Time{})
@@ -183,18 +183,18 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 		return nil, fmt.Errorf("its address has %d bytes, and the name of its memory %d: want at most %d", len(j.Address), len(j.Memory), maxName)
 	}
 	for other := range c.members {
-		if o := &c.members[other]; c.shared && o.conn != nil && o.Memory != j.Memory {
+		if o := &c.members[other]; c.cfg.shared && o.conn != nil && o.Memory != j.Memory {
 			return nil, fmt.Errorf("it does not share memory with rank %d: want transport auto or tcp for ranks on several hosts", other)
 		}
 	}
 	m.conn, m.joinMessage, m.drained = conn, j, make(chan struct{})
-	if c.ofRanks {
+	if c.cfg.ofRanks {
 		c.assemble()
 	} else {
-		writeMessage(conn, message{Joined: &c.layout})
+		writeMessage(conn, message{Joined: &c.cfg.layout})
 	}
 	if j.FallbackReason != "" {
-		go c.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
+		go c.cfg.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
 	}
 	for _, waiter := range m.addressWaiters {
 		c.send(waiter, message{AddressReply: &addressReply{Rank: rank, Address: j.Address}})
@@ -219,10 +219,10 @@ func (c *control) handle(rank int, m message) {
 		c.members[rank].failedPeer = *m.FailedPeer
 	case m.CMADenied && !c.members[rank].cmaDenied:
 		c.members[rank].cmaDenied = true
-		go c.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
+		go c.cfg.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Stalls != nil:
 		if d := c.deadlocks.Record(rank, readStalls(*m.Stalls)); d != nil {
-			c.deadlocked(d)
+			c.cfg.deadlocked(d)
 		}
 	case m.Abort != "":
 		c.members[rank].aborted = m.Abort[:min(len(m.Abort), maxReason)]

@@ -35,9 +35,14 @@ func newTestControlWith(t testing.TB, size int, shared bool, report func(string,
 	return c
 }
 
+// configOf is how rank 0 of a job joins at an address.
+func configOf(address string, size int) dialConfig {
+	return dialConfig{size: size, secret: testSecret, addresses: []string{address}}
+}
+
 // dialAs joins as a rank that says this of itself.
-func dialAs(ctx context.Context, env JobEnv, self joinMessage) (*client, error) {
-	c, _, err := dial(ctx, env, saying(self))
+func dialAs(ctx context.Context, cfg dialConfig, self joinMessage) (*client, error) {
+	c, _, err := dial(ctx, cfg, saying(self))
 	return c, err
 }
 
@@ -194,26 +199,26 @@ func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
 	c := newTestControl(t, 1)
-	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Secret: testSecret}
-	first, err := dialAs(t.Context(), env, joinMessage{Address: "here"})
+	cfg := configOf(c.address(), 1)
+	first, err := dialAs(t.Context(), cfg, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	_, err = dialAs(t.Context(), env, joinMessage{Address: "here"})
+	_, err = dialAs(t.Context(), cfg, joinMessage{Address: "here"})
 	if want := "rank 0 does not join its job: rank 0 has joined already"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	c.close()
-	if _, err = dialAs(t.Context(), env, joinMessage{Address: "here"}); err == nil {
+	if _, err = dialAs(t.Context(), cfg, joinMessage{Address: "here"}); err == nil {
 		t.Error("joined without a launcher")
 	}
 }
 
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 	c := newTestControl(t, 2)
-	env := JobEnv{Launched: true, Transport: "tcp", Rank: 0, Size: 2, Control: c.address(), Secret: testSecret}
-	client, err := dialAs(t.Context(), env, joinMessage{Address: "here"})
+	cfg := configOf(c.address(), 2)
+	client, err := dialAs(t.Context(), cfg, joinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,14 +270,14 @@ func TestARankEndsWithItsLauncher(t *testing.T) {
 
 func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 	c := newTestControlWith(t, 3, true, t.Logf)
-	env := JobEnv{Launched: true, Transport: "shm", Size: 3, Control: c.address(), Secret: testSecret}
-	first, err := dialAs(t.Context(), env, joinMessage{Memory: "here"})
+	cfg := configOf(c.address(), 3)
+	first, err := dialAs(t.Context(), cfg, joinMessage{Memory: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.close()
-	env.Rank = 2
-	_, err = dialAs(t.Context(), env, joinMessage{Memory: "there"})
+	cfg.rank = 2
+	_, err = dialAs(t.Context(), cfg, joinMessage{Memory: "there"})
 	if want := "rank 2 does not join its job: it does not share memory with rank 0: want transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -281,8 +286,8 @@ func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 func TestTheLauncherReportsFallbacks(t *testing.T) {
 	reports := make(chan string, 2)
 	c := newTestControlWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
-	env := JobEnv{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: c.address(), Secret: testSecret}
-	first, err := dialAs(t.Context(), env, joinMessage{FallbackReason: "it has none"})
+	cfg := configOf(c.address(), 2)
+	first, err := dialAs(t.Context(), cfg, joinMessage{FallbackReason: "it has none"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,9 +295,7 @@ func TestTheLauncherReportsFallbacks(t *testing.T) {
 	if got, want := <-reports, "rank 0 shares no memory, and is reached over TCP: it has none"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if err := first.send(message{CMADenied: true}); err != nil {
-		t.Fatal(err)
-	}
+	first.reportCMADenied()
 	if got, want := <-reports, "rank 0 may not read the memory of other ranks: long messages were copied twice"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

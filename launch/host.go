@@ -26,6 +26,9 @@ const (
 	// ended the agent may take to say how the rank has.
 	dropTimeout = 2 * time.Second
 
+	// maxSignalName bounds the name of a signal, in bytes.
+	maxSignalName = 1 << 10
+
 	// maxWords bounds what is kept of the errors of a connection's process, in bytes.
 	maxWords = 1 << 10
 )
@@ -228,7 +231,7 @@ func (h *host) handle(f frame) error {
 		if err := json.Unmarshal(f.payload, &exit); err != nil {
 			return fmt.Errorf("how rank %d ended: %w", f.rank, err)
 		}
-		if len(exit.SignalName) > maxName || exit.Signal < 0 || exit.Signal > 127 {
+		if len(exit.SignalName) > maxSignalName || exit.Signal < 0 || exit.Signal > 127 {
 			return fmt.Errorf("rank %d was killed by signal %d", f.rank, exit.Signal)
 		}
 		if r.ended {

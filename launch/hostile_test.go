@@ -31,15 +31,11 @@ func TestStrangersKeepNoRankOutOfItsJob(t *testing.T) {
 	}
 }
 
-func testEnv(addr string) JobEnv {
-	return JobEnv{Launched: true, Transport: "tcp", Size: 2, Control: addr, Secret: testSecret}
-}
-
 func TestARankOfAnotherJobDoesNotJoin(t *testing.T) {
 	c := newTestControl(t, 2)
-	env := testEnv(c.address())
-	env.Secret[0]++
-	if _, err := dialAs(t.Context(), env, joinMessage{}); err == nil || !strings.Contains(err.Error(), "rank 0 does not join its job: its launcher is not reached: "+c.address()+": what listens at "+c.address()+" belongs to another job") {
+	cfg := configOf(c.address(), 2)
+	cfg.secret[0]++
+	if _, err := dialAs(t.Context(), cfg, joinMessage{}); err == nil || !strings.Contains(err.Error(), "rank 0 does not join its job: its launcher is not reached: "+c.address()+": what listens at "+c.address()+" belongs to another job") {
 		t.Error(err)
 	}
 }
@@ -70,7 +66,7 @@ func TestARankJoinsNoStranger(t *testing.T) {
 		b, _ := io.ReadAll(conn)
 		heard <- b
 	}()
-	if _, err := dialAs(t.Context(), testEnv(l.Addr().String()), joinMessage{Address: "here"}); err == nil {
+	if _, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), joinMessage{Address: "here"}); err == nil {
 		t.Error("the rank joins")
 	}
 	if b := <-heard; strings.Contains(string(b), "join") || strings.Contains(string(b), string(testSecret[:8])) {
@@ -80,14 +76,14 @@ func TestARankJoinsNoStranger(t *testing.T) {
 
 func TestALauncherThatDoesNotAnswerIsAnError(t *testing.T) {
 	l := listen(t) // the system accepts, and nobody else does
-	_, _, err := dialWithin(t.Context(), 50*time.Millisecond, testEnv(l.Addr().String()), saying(joinMessage{}))
+	_, _, err := dialWithin(t.Context(), 50*time.Millisecond, configOf(l.Addr().String(), 2), saying(joinMessage{}))
 	if want := "rank 0 does not join its job: its launcher is not reached: no answer within 50ms (" + l.Addr().String() + ": connected, but no answer until then)"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := dialAs(ctx, testEnv(l.Addr().String()), joinMessage{}); !errors.Is(err, why) {
+	if _, err := dialAs(ctx, configOf(l.Addr().String(), 2), joinMessage{}); !errors.Is(err, why) {
 		t.Errorf("%v, want %v", err, why)
 	}
 }
@@ -115,7 +111,7 @@ func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
 		go io.Copy(launcher, conn)
 		io.Copy(conn, launcher)
 	}()
-	rank, err := dialAs(t.Context(), testEnv(l.Addr().String()), joinMessage{})
+	rank, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), joinMessage{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,11 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 
 // enter joins the job at its control server, and notes what that knows of the job.
 func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (JobEnv, error) {
-	launcher, joined, err := dial(ctx, env, self)
+	cfg, err := env.dialConfig()
+	if err != nil {
+		return env, err
+	}
+	launcher, joined, err := dial(ctx, cfg, self)
 	if err != nil {
 		return env, err
 	}
@@ -268,8 +272,7 @@ func (a *attached) reportStalls(patience time.Duration) {
 	var watch deadlock.Watch
 	deadlock.Poll(a.done, patience, func() {
 		if stalls, ok := watch.Look(a.Stalls()); ok {
-			out := writeStalls(stalls)
-			_ = a.launcher.send(message{Stalls: &out}) // if the launcher is gone, this process ends anyway
+			a.launcher.reportStalls(stalls)
 		}
 	})
 }
@@ -328,11 +331,10 @@ func (a *attached) reportPeer(err error) {
 func (a *attached) Close() error {
 	a.closing.Do(func() {
 		if a.shared != nil && a.shared.CMADenied() {
-			_ = a.launcher.send(message{CMADenied: true}) // for chorale run -v alone; if the launcher is gone, this process ends anyway
+			a.launcher.reportCMADenied() // for chorale run -v alone
 		}
 		if failed := a.failed.Load(); failed != nil {
-			reason := (*failed).Error()
-			_ = a.launcher.send(message{Abort: reason[:min(len(reason), maxReason)]}) // as above
+			a.launcher.reportAbort((*failed).Error())
 		}
 		a.launcher.leave(a.Rank())
 		a.closed = a.ProcessEndpoint.Close()
