@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/chorale-go/chorale/internal/network"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -54,14 +55,14 @@ func (e JobEnv) rendezvous() *join.Rendezvous {
 }
 
 // dialConfig returns how this rank joins the job.
-func (e JobEnv) dialConfig() (dialConfig, error) {
+func (e JobEnv) dialConfig() (control.DialConfig, error) {
 	addresses, err := e.controlAddresses()
 	if err != nil {
-		return dialConfig{}, fmt.Errorf("rank %d does not join its job: %w", e.Rank, err)
+		return control.DialConfig{}, fmt.Errorf("rank %d does not join its job: %w", e.Rank, err)
 	}
-	return dialConfig{
-		rank: e.Rank, size: e.Size, secret: e.Secret,
-		addresses: addresses, encrypted: e.leavesHost(), ofRanks: e.Foreign != nil, early: e.mayBeEarly,
+	return control.DialConfig{
+		Rank: e.Rank, Size: e.Size, Secret: e.Secret,
+		Addresses: addresses, Encrypted: e.leavesHost(), OfRanks: e.Foreign != nil, Early: e.mayBeEarly,
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 )
@@ -22,9 +23,9 @@ import (
 // another launcher has started: the connection to that launcher and, in rank 0, the
 // control server. Rank 0 makes the secret and the addresses known to the other ranks.
 type coordinator struct {
-	session    *join.Session // nil if the launcher has no key store
-	control    *control      // of rank 0; nil in the others
-	secretFile string        // of rank 0, if the ranks of this host have the secret from it
+	session    *join.Session   // nil if the launcher has no key store
+	control    *control.Server // of rank 0; nil in the others
+	secretFile string          // of rank 0, if the ranks of this host have the secret from it
 }
 
 // An invitation is what rank 0 tells the others through the launcher's key store.
@@ -150,15 +151,15 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 			env.Control = network.Join([]netip.Addr{loopback}, network.Port(listener))
 		}
 	}
-	c.control, err = newControl(controlConfig{
-		size: env.Size, secret: env.Secret, listener: listener, addresses: env.Control, encrypted: env.leavesHost(),
-		shared: env.Transport == "shm" && !env.Mixed, stall: env.Stall, ofRanks: true,
-		controlHooks: controlHooks{
-			report:     func(string, ...any) {}, // of -v
-			failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
-			waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
-			dropped:    func(int) {}, // the control itself takes the rank for lost
-			deadlocked: func(d deadlock.Cycle) { go fmt.Fprintln(os.Stderr, "chorale: "+d.Report(env.Stall)) },
+	c.control, err = control.NewServer(control.Config{
+		Size: env.Size, Secret: env.Secret, Listener: listener, Addresses: env.Control, Encrypted: env.leavesHost(),
+		Shared: env.Transport == "shm" && !env.Mixed, Stall: env.Stall, OfRanks: true,
+		Hooks: control.Hooks{
+			Report:     func(string, ...any) {}, // of -v
+			Failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
+			Waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
+			Dropped:    func(int) {}, // the control itself takes the rank for lost
+			Deadlocked: func(d deadlock.Cycle) { go fmt.Fprintln(os.Stderr, "chorale: "+d.Report(env.Stall)) },
 		},
 	})
 	return err
@@ -199,7 +200,7 @@ func listenAtFirst(at *join.Rendezvous, others bool) (net.Listener, error) {
 // kill this process too, so the error is printed first.
 func (c *coordinator) abort(rank int, err error) {
 	if c.control != nil {
-		c.control.close()
+		c.control.Close()
 	}
 	c.removeSecret()
 	if c.session != nil {
@@ -212,8 +213,8 @@ func (c *coordinator) abort(rank int, err error) {
 // if rank 0 has given up, no longer than they take to notice.
 func (c *coordinator) leave(gaveUp <-chan struct{}) {
 	if c.control != nil {
-		c.control.waitForAll(gaveUp)
-		c.control.close()
+		c.control.WaitForAll(gaveUp)
+		c.control.Close()
 	}
 	c.removeSecret()
 	if c.session != nil {

@@ -16,7 +16,7 @@
 // Environment variables tell a rank its size, rank and transport, and where the
 // launcher listens; [Environment] reads them. Each rank then opens a control connection to
 // the launcher, on which both prove that they know the job's secret (docs/security.md).
-// protocol.go defines the messages that follow: a rank asks for the addresses of its
+// Package control defines the messages that follow: a rank asks for the addresses of its
 // peers, and the launcher announces ranks that are lost.
 //
 // # Several hosts

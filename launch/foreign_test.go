@@ -3,7 +3,6 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -261,27 +260,4 @@ func TestRanksWithDifferentTokensAreNotInOneJob(t *testing.T) {
 		t.Errorf("rank 1 says %q", err)
 	}
 	b.ranks[0].cmd.Process.Kill() // it waits for rank 1
-}
-
-func TestTheLayoutNumbersHostsAndHasTheFewestProcessors(t *testing.T) {
-	for _, test := range []struct {
-		hosts      string // of each rank
-		processors map[byte]int
-		want       joinedMessage
-	}{
-		{"aaaa", map[byte]int{'a': 8}, joinedMessage{[]int{0, 0, 0, 0}, 8}},
-		{"aaaa", map[byte]int{'a': 2}, joinedMessage{[]int{0, 0, 0, 0}, 2}},
-		{"aabb", map[byte]int{'a': 2, 'b': 2}, joinedMessage{[]int{0, 0, 1, 1}, 2}},
-		{"baba", map[byte]int{'a': 2, 'b': 1}, joinedMessage{[]int{0, 1, 0, 1}, 1}},
-		{"abbb", map[byte]int{'a': 64, 'b': 1}, joinedMessage{[]int{0, 1, 1, 1}, 1}},
-	} {
-		members := make([]member, len(test.hosts))
-		for rank := range members {
-			members[rank].Host = test.hosts[rank : rank+1]
-			members[rank].Processors = test.processors[test.hosts[rank]]
-		}
-		if diff := cmp.Diff(test.want, layout(members)); diff != "" {
-			t.Errorf("%s with processors %v (-want +got):\n%s", test.hosts, maps.Collect(maps.All(test.processors)), diff)
-		}
-	}
 }

@@ -150,7 +150,7 @@ func (r *remoteRank) watch() {
 	if exit, known := <-r.exit; known {
 		j.ended(r, exit, j.emit)
 	} else {
-		j.control.end(r.rank, "lost with its host "+r.host.Name, false)
+		j.control.End(r.rank, "lost with its host "+r.host.Name, false)
 		j.emit(event{task: r, lost: r.host.failure})
 	}
 	<-r.finished

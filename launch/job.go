@@ -16,6 +16,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/internal/output"
 	"github.com/chorale-go/chorale/transport/shm"
@@ -27,8 +28,8 @@ type job struct {
 	secret  proof.Secret
 	mark    string // a variable in the environment of every process of this job on this host
 	guard   *guard
-	control *control // nil if the ranks do not join
-	memory  *os.File // the ranks' shared memory; nil if they share none
+	control *control.Server // nil if the ranks do not join
+	memory  *os.File        // the ranks' shared memory; nil if they share none
 	out     *output.Sink
 	err     *output.Sink
 	events  chan event
@@ -82,7 +83,7 @@ func (j *job) close() {
 	close(j.over)
 	signal.Stop(j.stops)
 	if j.control != nil {
-		j.control.close()
+		j.control.Close()
 	}
 	if j.memory != nil {
 		j.memory.Close()
@@ -124,7 +125,7 @@ func (j *job) run(ctx context.Context, program string) error {
 	if err := j.listen(env.Transport == "shm" && !env.Mixed, cancel); err != nil {
 		return err
 	}
-	env.Control = j.control.address()
+	env.Control = j.control.Address()
 
 	s := j.supervise()
 	for env.Rank = 0; env.Rank < j.cfg.Size && s.goesOn(ctx); env.Rank++ {
@@ -154,15 +155,15 @@ func (j *job) listen(shared bool, failed func(error)) error {
 		}
 		encrypted = leaveHost(strings.Split(addresses, ","))
 	}
-	j.control, err = newControl(controlConfig{
-		size: j.cfg.Size, secret: j.secret, strangers: strangers, shared: shared, stall: j.cfg.Stall,
-		listener: listener, addresses: addresses, encrypted: encrypted, layout: joinedMessage{Hosts: j.layout()},
-		controlHooks: controlHooks{report: j.report, failed: failed, deadlocked: func(d deadlock.Cycle) {
+	j.control, err = control.NewServer(control.Config{
+		Size: j.cfg.Size, Secret: j.secret, Strangers: strangers, Shared: shared, Stall: j.cfg.Stall,
+		Listener: listener, Addresses: addresses, Encrypted: encrypted, Layout: control.JoinedMessage{Hosts: j.layout()},
+		Hooks: control.Hooks{Report: j.report, Failed: failed, Deadlocked: func(d deadlock.Cycle) {
 			go j.warn(d.Report(j.cfg.Stall)) // it blocks while the output does
-		}, dropped: j.dropped},
+		}, Dropped: j.dropped},
 	})
 	if err == nil {
-		j.report("control: %s", j.control.address())
+		j.report("control: %s", j.control.Address())
 	}
 	return err
 }
@@ -229,7 +230,7 @@ func (j *job) share(env *JobEnv) error {
 }
 
 // hasJoined reports whether a rank is attached to the launcher.
-func (j *job) hasJoined() bool { return j.control != nil && j.control.hasMembers() }
+func (j *job) hasJoined() bool { return j.control != nil && j.control.HasMembers() }
 
 // label returns the prefix of a rank's lines, as in "[ 3] " for more than 10 ranks.
 func (j *job) label(rank int) string {
@@ -345,8 +346,8 @@ func (j *job) watch(p *process) {
 func (j *job) ended(t task, exit Exit, notify func(event)) {
 	failedPeer := -1
 	if rank, _ := t.place(); rank >= 0 && j.control != nil {
-		j.control.end(rank, exit.String(), exit.Success())
-		failedPeer = j.control.failedPeer(rank)
+		j.control.End(rank, exit.String(), exit.Success())
+		failedPeer = j.control.FailedPeer(rank)
 	}
 	notify(event{task: t, exit: exit, failedPeer: failedPeer})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/processors"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 	"github.com/chorale-go/chorale/transport"
@@ -97,7 +98,7 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 	}
 	if a.shared != nil && !env.Mixed {
 		a.ProcessEndpoint = a.shared
-		env, err = a.enter(ctx, env, func(netip.Addr) (joinMessage, error) { return a.self, nil })
+		env, err = a.enter(ctx, env, func(netip.Addr) (control.JoinMessage, error) { return a.self, nil })
 		return a, env, err
 	}
 	remote, env, err := a.dialTCP(ctx, env)
@@ -107,7 +108,7 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 	a.ProcessEndpoint = remote
 	if a.shared != nil {
 		a.ProcessEndpoint = mixed.New(a.shared, remote, func(ctx context.Context, rank int) (bool, error) {
-			theirs, err := a.launcher.memoryOf(ctx, rank)
+			theirs, err := a.launcher.MemoryOf(ctx, rank)
 			return theirs == a.self.Memory, err
 		})
 	}
@@ -115,12 +116,12 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 }
 
 // enter joins the job at its control server, and notes what that knows of the job.
-func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.Addr) (joinMessage, error)) (JobEnv, error) {
+func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.Addr) (control.JoinMessage, error)) (JobEnv, error) {
 	cfg, err := env.dialConfig()
 	if err != nil {
 		return env, err
 	}
-	launcher, joined, err := dial(ctx, cfg, self)
+	launcher, joined, err := control.Dial(ctx, cfg, self)
 	if err != nil {
 		return env, err
 	}
@@ -138,7 +139,7 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 // over TCP.
 func (a *attached) dialTCP(ctx context.Context, env JobEnv) (*tcp.Endpoint, JobEnv, error) {
 	var listener net.Listener
-	env, err := a.enter(ctx, env, func(local netip.Addr) (_ joinMessage, err error) {
+	env, err := a.enter(ctx, env, func(local netip.Addr) (_ control.JoinMessage, err error) {
 		if listener == nil {
 			if listener, a.self.Address, err = listenForPeers(env, local); err != nil {
 				return a.self, fmt.Errorf("listening for the other ranks: %w", err)
@@ -154,11 +155,11 @@ func (a *attached) dialTCP(ctx context.Context, env JobEnv) (*tcp.Endpoint, JobE
 	}
 	ep, err := tcp.New(tcp.Config{
 		Rank: env.Rank, Size: env.Size, Secret: env.Secret,
-		Listener: listener, Lookup: a.launcher.lookup, Linger: env.Linger,
+		Listener: listener, Lookup: a.launcher.Lookup, Linger: env.Linger,
 		Encrypt: env.Encrypt && env.leavesHost(), Local: env.local(),
 	})
 	if err != nil {
-		a.launcher.close()
+		a.launcher.Close()
 		listener.Close()
 		return nil, env, err
 	}
@@ -220,8 +221,8 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, e
 type attached struct {
 	transport.ProcessEndpoint
 	shared   *shm.Endpoint // nil without shared memory
-	launcher *client
-	self     joinMessage           // what the other ranks learn of this one
+	launcher *control.Client
+	self     control.JoinMessage   // what the other ranks learn of this one
 	others   *coordinator          // nil in a job of chorale run
 	failed   atomic.Pointer[error] // of an Exchange: why this rank gave up
 	gaveUp   chan struct{}         // closed when failed is set
@@ -246,7 +247,7 @@ func (a *attached) begin(env JobEnv, c *coordinator) {
 // process.
 func (a *attached) receive() {
 	defer close(a.done)
-	if a.launcher.receive(a.Lost) {
+	if a.launcher.Receive(a.Lost) {
 		return
 	}
 	who := "the launcher"
@@ -272,7 +273,7 @@ func (a *attached) reportStalls(patience time.Duration) {
 	var watch deadlock.Watch
 	deadlock.Poll(a.done, patience, func() {
 		if stalls, ok := watch.Look(a.Stalls()); ok {
-			a.launcher.reportStalls(stalls)
+			a.launcher.ReportStalls(stalls)
 		}
 	})
 }
@@ -324,21 +325,21 @@ func (a *attached) report(err error) error {
 func (a *attached) reportPeer(err error) {
 	var peer *transport.PeerError
 	if errors.As(err, &peer) {
-		a.launcher.reportFailure(peer.Peer)
+		a.launcher.ReportFailure(peer.Peer)
 	}
 }
 
 func (a *attached) Close() error {
 	a.closing.Do(func() {
 		if a.shared != nil && a.shared.CMADenied() {
-			a.launcher.reportCMADenied() // for chorale run -v alone
+			a.launcher.ReportCMADenied() // for chorale run -v alone
 		}
 		if failed := a.failed.Load(); failed != nil {
-			a.launcher.reportAbort((*failed).Error())
+			a.launcher.ReportAbort((*failed).Error())
 		}
-		a.launcher.leave(a.Rank())
+		a.launcher.Leave(a.Rank())
 		a.closed = a.ProcessEndpoint.Close()
-		a.launcher.close()
+		a.launcher.Close()
 		<-a.done
 		if a.others != nil {
 			a.others.leave(a.gaveUp)

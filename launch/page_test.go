@@ -8,12 +8,13 @@ import (
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/pagetest"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/control"
 )
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbersOf(t, "security.md", "Bounds", map[string]int64{
 		"UnprovenMax": proof.UnprovenMax, "Timeout": int64(proof.Timeout), "RetryTimeout": int64(proof.RetryTimeout),
-		"joinTimeout": int64(joinTimeout), "maxMessage": maxMessage, "writeTimeout": int64(writeTimeout),
+		"JoinTimeout": int64(control.JoinTimeout), "MaxMessage": control.MaxMessage, "WriteTimeout": int64(control.WriteTimeout),
 		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
 	})
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{

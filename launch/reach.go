@@ -61,7 +61,7 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 	if err := j.listen(o.Transport == "shm", cancel); err != nil {
 		return err
 	}
-	o.Control = j.control.address()
+	o.Control = j.control.Address()
 	s := j.supervise()
 	greetings, err := s.reach(ctx)
 	if err != nil {

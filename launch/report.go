@@ -104,7 +104,7 @@ func (r *Report) describePeers(ctx context.Context, a *attached) error {
 		if rank == r.Rank || a.self.Memory == "" {
 			continue
 		}
-		theirs, err := a.launcher.memoryOf(ctx, rank)
+		theirs, err := a.launcher.MemoryOf(ctx, rank)
 		if err != nil {
 			return err
 		}

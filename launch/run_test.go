@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/proof/prooftest"
 	"github.com/chorale-go/chorale/internal/testenv"
 )
 
@@ -218,6 +219,25 @@ func TestARankThatGaveUpIsNamedWithItsReasonBeforeFirstContact(t *testing.T) {
 			if i := strings.Index(r.err.String(), line); i < 0 || !strings.Contains(strings.SplitN(r.err.String()[i:], "\n", 2)[0], "the disk is full") {
 				t.Errorf("%s: no line of %q with the reason: %s", transport, line, r.err.String())
 			}
+		}
+	}
+}
+
+// The strangers are there before any rank.
+func TestStrangersKeepNoRankOutOfItsJob(t *testing.T) {
+	for _, transport := range []string{"auto", "tcp"} {
+		cfg := config(t, 4, "ring", "20")
+		cfg.Transport, cfg.Verbose = transport, true
+		var out, stderr lockedBuilder
+		cfg.Stdout = &out
+		cfg.Stderr = writerFunc(func(p []byte) (int, error) {
+			if _, addr, ok := strings.Cut(strings.TrimSpace(string(p)), "control: "); ok {
+				prooftest.Attack(t, addr)
+			}
+			return stderr.Write(p)
+		})
+		if err := Run(t.Context(), cfg); err != nil || strings.Count(out.String(), "token 20\n") != 4 {
+			t.Errorf("%s: %v\n%s%s", transport, err, &out, &stderr)
 		}
 	}
 }

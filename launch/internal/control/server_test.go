@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"bufio"
@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -20,34 +18,34 @@ import (
 
 var testSecret = proof.Secret{1, 2, 3}
 
-func newTestControl(t *testing.T, size int) *control {
-	return newTestControlWith(t, size, false, t.Logf)
+func newTestServer(t *testing.T, size int) *Server {
+	return newTestServerWith(t, size, false, t.Logf)
 }
 
-func newTestControlWith(t testing.TB, size int, shared bool, report func(string, ...any)) *control {
+func newTestServerWith(t testing.TB, size int, shared bool, report func(string, ...any)) *Server {
 	t.Helper()
-	hooks := controlHooks{report, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, nil}
-	c, err := newControl(controlConfig{size: size, secret: testSecret, shared: shared, controlHooks: hooks})
+	hooks := Hooks{report, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, nil}
+	c, err := NewServer(Config{Size: size, Secret: testSecret, Shared: shared, Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	return c
 }
 
 // configOf is how rank 0 of a job joins at an address.
-func configOf(address string, size int) dialConfig {
-	return dialConfig{size: size, secret: testSecret, addresses: []string{address}}
+func configOf(address string, size int) DialConfig {
+	return DialConfig{Size: size, Secret: testSecret, Addresses: []string{address}}
 }
 
 // dialAs joins as a rank that says this of itself.
-func dialAs(ctx context.Context, cfg dialConfig, self joinMessage) (*client, error) {
-	c, _, err := dial(ctx, cfg, saying(self))
+func dialAs(ctx context.Context, cfg DialConfig, self JoinMessage) (*Client, error) {
+	c, _, err := Dial(ctx, cfg, saying(self))
 	return c, err
 }
 
-func saying(self joinMessage) func(netip.Addr) (joinMessage, error) {
-	return func(netip.Addr) (joinMessage, error) { return self, nil }
+func saying(self JoinMessage) func(netip.Addr) (JoinMessage, error) {
+	return func(netip.Addr) (JoinMessage, error) { return self, nil }
 }
 
 // A rawConn is the control connection of a rank without a client.
@@ -58,9 +56,9 @@ type rawConn struct {
 }
 
 // dialRaw proves to the launcher that it knows the secret, as a rank.
-func dialRaw(t testing.TB, c *control, rank int) *rawConn {
+func dialRaw(t testing.TB, c *Server, rank int) *rawConn {
 	t.Helper()
-	conn, err := net.Dial("tcp", c.address())
+	conn, err := net.Dial("tcp", c.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +91,7 @@ func joinLine(rank int) string {
 }
 
 // joinRaw has a rank join.
-func joinRaw(t testing.TB, c *control, rank int) *rawConn {
+func joinRaw(t testing.TB, c *Server, rank int) *rawConn {
 	t.Helper()
 	r := dialRaw(t, c, rank)
 	r.send(joinLine(rank))
@@ -102,7 +100,7 @@ func joinRaw(t testing.TB, c *control, rank int) *rawConn {
 }
 
 func TestAQueryIsAnsweredWhenTheRankHasJoined(t *testing.T) {
-	c := newTestControl(t, 3)
+	c := newTestServer(t, 3)
 	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
 	zero.send(`{"addressQuery":2}`)
 	one.send(`{"addressQuery":2}`)
@@ -116,64 +114,64 @@ func TestAQueryIsAnsweredWhenTheRankHasJoined(t *testing.T) {
 }
 
 func TestALostRankIsAnnouncedToAllOthers(t *testing.T) {
-	c := newTestControl(t, 3)
+	c := newTestServer(t, 3)
 	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
-	c.end(1, "killed", false)
+	c.End(1, "killed", false)
 	zero.expect(`{"lost":{"rank":1,"reason":"killed"}}`)
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"lost":{"rank":1,"reason":"killed"}}`)
 	zero.send(`{"addressQuery":2}`)
-	c.end(2, "exited with status 0", true)
+	c.End(2, "exited with status 0", true)
 	zero.expect(`{"lost":{"rank":2,"reason":"exited with status 0 without joining the job"}}`)
-	c.close()
+	c.Close()
 	one.expect("")
 }
 
 func TestARankThatEndsWithSuccessIsNotAnnouncedButAnswered(t *testing.T) {
-	c := newTestControl(t, 3)
+	c := newTestServer(t, 3)
 	zero, one, two := joinRaw(t, c, 0), joinRaw(t, c, 1), joinRaw(t, c, 2)
 	one.send(`{"leave":true}`)
 	one.expect(`{"left":1}`)
-	c.end(1, "exited with status 0", true)
-	c.end(2, "exited with status 0", true)
+	c.End(1, "exited with status 0", true)
+	c.End(2, "exited with status 0", true)
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"addressReply":{"rank":1,"address":"here:1","left":true}}`)
 	zero.send(`{"addressQuery":2}`)
 	zero.expect(`{"lost":{"rank":2,"reason":"exited with status 0"}}`)
-	c.close()
+	c.Close()
 	two.expect("")
 }
 
 // Another process may listen there by then.
 func TestARankThatHasLeftHasNoAddress(t *testing.T) {
-	c := newTestControl(t, 2)
+	c := newTestServer(t, 2)
 	zero, one := joinRaw(t, c, 0), joinRaw(t, c, 1)
 	one.send(`{"leave":true}`)
 	one.expect(`{"left":1}`)
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"addressReply":{"rank":1,"address":"here:1","left":true}}`)
 	one.conn.Close()
-	c.failedPeer(1) // waits until the launcher has seen that
+	c.FailedPeer(1) // waits until the launcher has seen that
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"addressReply":{"rank":1,"address":"","left":true}}`)
 }
 
 func TestTheFailedPeerIsKnownWhenTheRankHasEnded(t *testing.T) {
-	c := newTestControl(t, 3)
+	c := newTestServer(t, 3)
 	zero := joinRaw(t, c, 0)
 	joinRaw(t, c, 1)
 	zero.send(`{"failedPeer":1}`)
 	zero.conn.Close()
-	if got := c.failedPeer(0); got != 1 {
+	if got := c.FailedPeer(0); got != 1 {
 		t.Errorf("the failed peer of rank 0 is %d, want 1", got)
 	}
-	if got := c.failedPeer(2); got != -1 {
+	if got := c.FailedPeer(2); got != -1 {
 		t.Errorf("the failed peer of rank 2, which never joined, is %d, want -1", got)
 	}
 }
 
 func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
-	c := newTestControl(t, 2)
+	c := newTestServer(t, 2)
 	joinRaw(t, c, 0)
 	const noJoin = `{"refused":"its first message is not that it joins"}`
 	for _, test := range []struct {
@@ -187,7 +185,7 @@ func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 		{"an address that makes replies too long", 1, `{"join":{"address":"` + strings.Repeat("<", 1025) + `"}}`,
 			`{"refused":"its address has 1025 bytes, and the name of its memory 0: want at most 1024"}`},
 		{"something else", 1, "GET / HTTP/1.1", noJoin},
-		{"a line without an end", 1, strings.Repeat("x", 2*maxMessage), ""},
+		{"a line without an end", 1, strings.Repeat("x", 2*MaxMessage), ""},
 	} {
 		t.Log(test.name)
 		r := dialRaw(t, c, test.rank)
@@ -198,86 +196,58 @@ func TestARankThatDoesNotJoinIsRefused(t *testing.T) {
 }
 
 func TestARankIsToldWhyItMayNotJoin(t *testing.T) {
-	c := newTestControl(t, 1)
-	cfg := configOf(c.address(), 1)
-	first, err := dialAs(t.Context(), cfg, joinMessage{Address: "here"})
+	c := newTestServer(t, 1)
+	cfg := configOf(c.Address(), 1)
+	first, err := dialAs(t.Context(), cfg, JoinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.close()
-	_, err = dialAs(t.Context(), cfg, joinMessage{Address: "here"})
+	defer first.Close()
+	_, err = dialAs(t.Context(), cfg, JoinMessage{Address: "here"})
 	if want := "rank 0 does not join its job: rank 0 has joined already"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	c.close()
-	if _, err = dialAs(t.Context(), cfg, joinMessage{Address: "here"}); err == nil {
+	c.Close()
+	if _, err = dialAs(t.Context(), cfg, JoinMessage{Address: "here"}); err == nil {
 		t.Error("joined without a launcher")
 	}
 }
 
 func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
-	c := newTestControl(t, 2)
-	cfg := configOf(c.address(), 2)
-	client, err := dialAs(t.Context(), cfg, joinMessage{Address: "here"})
+	c := newTestServer(t, 2)
+	cfg := configOf(c.Address(), 2)
+	client, err := dialAs(t.Context(), cfg, JoinMessage{Address: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := make(chan bool)
-	go func() { closed <- client.receive(func(int, string) {}) }()
+	go func() { closed <- client.Receive(func(int, string) {}) }()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.lookup(ctx, 1); !errors.Is(err, context.Canceled) {
+	if _, err := client.Lookup(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
-	c.end(1, "killed", false)
-	if _, err := client.lookup(t.Context(), 1); !errors.Is(err, transport.ErrLost) {
+	c.End(1, "killed", false)
+	if _, err := client.Lookup(t.Context(), 1); !errors.Is(err, transport.ErrLost) {
 		t.Errorf("%v, want %v", err, transport.ErrLost)
 	}
-	client.close()
+	client.Close()
 	if !<-closed {
 		t.Error("the launcher is taken for the side that closed the connection")
 	}
 }
 
-// A rank that never calls its endpoint ends with its launcher too.
-func TestARankEndsWithItsLauncher(t *testing.T) {
-	c := newTestControl(t, 1)
-	env := JobEnv{Transport: "tcp", Rank: 0, Size: 1, Control: c.address(), Secret: testSecret}
-	cmd := exec.Command(os.Args[0], "idle")
-	cmd.Env = append(os.Environ(), env.environ()...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "joined\n" {
-		t.Errorf("it prints %q, %v; want joined", line, err)
-	}
-	c.close()
-	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != 1 {
-		t.Errorf("exit status %d, want 1", got)
-	}
-	if want := "chorale: rank 0: the launcher is gone, so this rank ends\n"; stderr.String() != want {
-		t.Errorf("it prints %q, want %q", stderr.String(), want)
-	}
-}
-
 func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
-	c := newTestControlWith(t, 3, true, t.Logf)
-	cfg := configOf(c.address(), 3)
-	first, err := dialAs(t.Context(), cfg, joinMessage{Memory: "here"})
+	c := newTestServerWith(t, 3, true, t.Logf)
+	cfg := configOf(c.Address(), 3)
+	first, err := dialAs(t.Context(), cfg, JoinMessage{Memory: "here"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.close()
-	cfg.rank = 2
-	_, err = dialAs(t.Context(), cfg, joinMessage{Memory: "there"})
+	defer first.Close()
+	cfg.Rank = 2
+	_, err = dialAs(t.Context(), cfg, JoinMessage{Memory: "there"})
 	if want := "rank 2 does not join its job: it does not share memory with rank 0: want transport auto or tcp for ranks on several hosts"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -285,42 +255,18 @@ func TestARankThatSharesNoMemoryMayNotJoinThoseThatDo(t *testing.T) {
 
 func TestTheLauncherReportsFallbacks(t *testing.T) {
 	reports := make(chan string, 2)
-	c := newTestControlWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
-	cfg := configOf(c.address(), 2)
-	first, err := dialAs(t.Context(), cfg, joinMessage{FallbackReason: "it has none"})
+	c := newTestServerWith(t, 2, false, func(format string, args ...any) { reports <- fmt.Sprintf(format, args...) })
+	cfg := configOf(c.Address(), 2)
+	first, err := dialAs(t.Context(), cfg, JoinMessage{FallbackReason: "it has none"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer first.close()
+	defer first.Close()
 	if got, want := <-reports, "rank 0 shares no memory, and is reached over TCP: it has none"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	first.reportCMADenied()
+	first.ReportCMADenied()
 	if got, want := <-reports, "rank 0 may not read the memory of other ranks: long messages were copied twice"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestAutoFallsBackToTCPAndShmDoesNot(t *testing.T) {
-	for _, test := range []struct {
-		env  JobEnv
-		want string // the transport, or an error
-	}{
-		{JobEnv{Transport: "auto", Size: 100_000}, "tcp"},
-		{JobEnv{Transport: "auto", Size: 1}, "tcp"},
-		{JobEnv{Transport: "tcp", Size: 2}, "tcp"},
-		{JobEnv{Transport: "shm", Size: 100_000}, "no shared memory: shm: 100000 ranks: want 1 to 1024: --transport auto or tcp does without"},
-	} {
-		j := &job{}
-		env := test.env
-		got := "tcp"
-		if err := j.share(&env); err != nil {
-			got = err.Error()
-		} else if env.Transport != "tcp" || env.Mixed || env.Memory != 0 || j.memory != nil {
-			got = fmt.Sprintf("%+v", env)
-		}
-		if got != test.want {
-			t.Errorf("%+v: got %s, want %s", test.env, got, test.want)
-		}
 	}
 }

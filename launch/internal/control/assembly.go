@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type assembly struct {
 	timers []*time.Timer // none where a launcher knows all that at once
 }
 
-func newAssembly(c *control) assembly {
+func newAssembly(c *Server) assembly {
 	return assembly{[]*time.Timer{
 		time.AfterFunc(assembleNotice, c.noticeAssembly),
 		time.AfterFunc(assembleTimeout, c.refuseAssembly),
@@ -37,7 +37,7 @@ func (a assembly) stop() {
 }
 
 // assemble answers all ranks if the last of them has joined.
-func (c *control) assemble() {
+func (c *Server) assemble() {
 	if slices.ContainsFunc(c.members, func(m member) bool { return m.conn == nil }) {
 		return
 	}
@@ -49,25 +49,25 @@ func (c *control) assemble() {
 }
 
 // missing says which ranks have not joined.
-func (c *control) missing(within time.Duration) string {
+func (c *Server) missing(within time.Duration) string {
 	var missing []int
 	for rank := range c.members {
 		if c.members[rank].conn == nil {
 			missing = append(missing, rank)
 		}
 	}
-	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.size, within, rankList(missing))
+	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.Size, within, rankList(missing))
 }
 
 // noticeAssembly says for which ranks the others wait.
-func (c *control) noticeAssembly() {
+func (c *Server) noticeAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	go c.cfg.waiting(c.missing(assembleNotice)) // it may block
+	go c.cfg.Waiting(c.missing(assembleNotice)) // it may block
 }
 
 // refuseAssembly refuses the ranks that have joined, since others have not.
-func (c *control) refuseAssembly() {
+func (c *Server) refuseAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	why := c.missing(assembleTimeout)
@@ -78,9 +78,9 @@ func (c *control) refuseAssembly() {
 
 // layout numbers the hosts in the order of their lowest ranks, and returns the number of
 // processors of the host that has the fewest.
-func layout(members []member) joinedMessage {
+func layout(members []member) JoinedMessage {
 	numbers := make(map[string]int)
-	j := joinedMessage{Hosts: make([]int, len(members)), Processors: members[0].Processors}
+	j := JoinedMessage{Hosts: make([]int, len(members)), Processors: members[0].Processors}
 	for rank, m := range members {
 		number, known := numbers[m.Host]
 		if !known {
@@ -117,9 +117,9 @@ func rankList(ranks []int) string {
 // maxRuns bounds the length of a rankList.
 const maxRuns = 20
 
-// waitForAll returns when the connections of all ranks have ended, or writeTimeout after
+// WaitForAll returns when the connections of all ranks have ended, or WriteTimeout after
 // this rank has given up.
-func (c *control) waitForAll(gaveUp <-chan struct{}) {
+func (c *Server) WaitForAll(gaveUp <-chan struct{}) {
 	var limit <-chan time.Time
 	for rank := range c.members {
 		c.mu.Lock()
@@ -130,7 +130,7 @@ func (c *control) waitForAll(gaveUp <-chan struct{}) {
 			case <-drained:
 				waiting = false
 			case <-gaveUp:
-				gaveUp, limit = nil, time.After(writeTimeout)
+				gaveUp, limit = nil, time.After(WriteTimeout)
 			case <-limit:
 				return
 			}

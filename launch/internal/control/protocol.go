@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"bufio"
@@ -24,7 +24,7 @@ import (
 //	{"refused":"rank 3 has joined already"}
 //
 // Where rank 0 takes the launcher's part, its answer comes when all ranks have joined, and
-// says which of them share a host, see joinedMessage.
+// says which of them share a host, see JoinedMessage.
 //
 // From then on, either side may send at any time. The rank sends
 //
@@ -53,8 +53,8 @@ import (
 // connections show when they end. When a rank finds the connection closed, the
 // launcher is gone, and the rank's process ends.
 type message struct {
-	Join         *joinMessage   `json:"join,omitempty"`
-	Joined       *joinedMessage `json:"joined,omitempty"`
+	Join         *JoinMessage   `json:"join,omitempty"`
+	Joined       *JoinedMessage `json:"joined,omitempty"`
 	Refused      string         `json:"refused,omitempty"`
 	AddressQuery *int           `json:"addressQuery,omitempty"`
 	AddressReply *addressReply  `json:"addressReply,omitempty"`
@@ -69,10 +69,10 @@ type message struct {
 	Lost         *lostMessage   `json:"lost,omitempty"`
 }
 
-// A joinMessage is what a rank says of itself. Host and Processors are for a rank that
+// A JoinMessage is what a rank says of itself. Host and Processors are for a rank that
 // takes the launcher's part: the same name means the same host, and the processors are
 // those that the ranks of that host share.
-type joinMessage struct {
+type JoinMessage struct {
 	Address        string `json:"address,omitempty"`
 	Memory         string `json:"memory,omitempty"`
 	FallbackReason string `json:"fallbackReason,omitempty"`
@@ -80,10 +80,10 @@ type joinMessage struct {
 	Processors     int    `json:"processors,omitempty"`
 }
 
-// A joinedMessage says which ranks share a host: Hosts has a number for each rank, or is
+// A JoinedMessage says which ranks share a host: Hosts has a number for each rank, or is
 // empty where all share one. Processors is then the number of the host that has the
 // fewest.
-type joinedMessage struct {
+type JoinedMessage struct {
 	Hosts      []int `json:"hosts,omitempty"`
 	Processors int   `json:"processors,omitempty"`
 }
@@ -96,7 +96,7 @@ type addressReply struct {
 }
 
 // maxName bounds the address of a rank and the name of its memory, in bytes: a reply
-// with either is within maxMessage, however its bytes are escaped.
+// with either is within MaxMessage, however its bytes are escaped.
 const maxName = 1 << 10
 
 // maxReason is the length in bytes to which the reason of an abort is cut.
@@ -144,8 +144,8 @@ type lostMessage struct {
 }
 
 const (
-	// maxMessage is the length in bytes of the longest line that either side accepts.
-	maxMessage = 16 << 10
+	// MaxMessage is the length in bytes of the longest line that either side accepts.
+	MaxMessage = 16 << 10
 
 	// hostLen is what a rank adds at most to the answer that says which share a host.
 	hostLen = 6

@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 )
 
 // attachRaw has a control serve a rank that has proven the secret, over a pipe.
-func attachRaw(t *testing.T, c *control, rank int) *rawConn {
+func attachRaw(t *testing.T, c *Server, rank int) *rawConn {
 	theirs, ours := net.Pipe()
 	ours.SetDeadline(time.Now().Add(10 * time.Second))
 	c.serving.Go(func() { c.serve(rank, theirs) })
@@ -24,7 +24,7 @@ func attachRaw(t *testing.T, c *control, rank int) *rawConn {
 	return &rawConn{t, ours, bufio.NewScanner(ours)}
 }
 
-func attachAndJoin(t *testing.T, c *control, rank int) *rawConn {
+func attachAndJoin(t *testing.T, c *Server, rank int) *rawConn {
 	r := attachRaw(t, c, rank)
 	r.send(joinLine(rank))
 	r.expect(`{"joined":{}}`)
@@ -44,11 +44,11 @@ func FuzzControl(f *testing.F) {
 	f.Add(lines(`{"join":{"fallbackReason":"none","memory":"m"}}{"addressReply":{"rank":1,"address":"x"}}`))
 	f.Add(join + strings.Repeat(lines(`{"addressQuery":3}`), 200))
 	f.Add(join + lines(`{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[]}{"stalls":null}`))
-	f.Add(join + strings.Repeat("x", 2*maxMessage))
+	f.Add(join + strings.Repeat("x", 2*MaxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		const size = 4 // rank 0 writes anything, and rank 3 never joins
 		var reports atomic.Int32
-		c := newTestControlWith(t, size, false, func(string, ...any) { reports.Add(1) })
+		c := newTestServerWith(t, size, false, func(string, ...any) { reports.Add(1) })
 		one, two := attachAndJoin(t, c, 1), attachAndJoin(t, c, 2)
 		one.send(`{"addressQuery":3}`)
 		one.send(`{"memoryQuery":2}`)
@@ -63,7 +63,7 @@ func FuzzControl(f *testing.F) {
 		io.WriteString(zero.conn, says) // an error: the launcher has ended the connection
 		zero.conn.Close()
 		replies.Wait()
-		if peer := c.failedPeer(0); peer < -1 || peer >= size {
+		if peer := c.FailedPeer(0); peer < -1 || peer >= size {
 			t.Errorf("rank 0 has failed because of rank %d", peer)
 		}
 
@@ -95,10 +95,10 @@ func FuzzClient(f *testing.F) {
 	f.Add(`{"addressReply":{"rank":1,"address":"here"}}` + "\n" + `{"memoryReply":{"rank":1,"memory":"m"}}` + "\n")
 	f.Add(strings.Repeat(`{"left":1}`+"\n"+`{"lost":{"rank":1,"reason":"killed"}}`+"\n", 3))
 	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":{}}` + "\n")
-	f.Add(strings.Repeat("x", 2*maxMessage))
+	f.Add(strings.Repeat("x", 2*MaxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		conn, launcher := net.Pipe()
-		c := &client{conn: conn, in: messageScanner(conn, maxMessage), pending: make(map[query][]chan reply)}
+		c := &Client{conn: conn, in: messageScanner(conn, MaxMessage), pending: make(map[query][]chan reply)}
 		queries := []query{{1, false}, {1, false}, {1, true}, {2, false}}
 		waiters := make([]chan reply, len(queries))
 		for i, q := range queries {
@@ -111,7 +111,7 @@ func FuzzClient(f *testing.F) {
 			launcher.Close()
 		}()
 		lost := 0
-		if c.receive(func(int, string) { lost++ }) {
+		if c.Receive(func(int, string) { lost++ }) {
 			t.Error("the rank takes itself for the side that closed")
 		}
 		conn.Close()

@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 )
 
-// A control is the launcher's end of the control connections. It knows the
+// A Server is the launcher's end of the control connections. It knows the
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
-type control struct {
-	cfg       controlConfig
+type Server struct {
+	cfg       Config
 	server    proof.Server
 	deadlocks *deadlock.Finder
 	serving   sync.WaitGroup
@@ -31,35 +31,35 @@ type control struct {
 	assembly
 }
 
-// A controlConfig is what a control has to know of its job.
-type controlConfig struct {
-	size      int
-	secret    proof.Secret
-	strangers int           // connections beside those of the ranks that have proven nothing
-	shared    bool          // all ranks must share memory
-	stall     time.Duration // how long ranks may wait for each other
-	listener  net.Listener  // nil for one of this host alone
-	addresses string        // at which ranks reach the listener; "" for its own
-	encrypted bool          // connections go on as TLS
-	layout    joinedMessage // what ranks are told that join
-	ofRanks   bool          // a rank serves it, since no launcher of chorale's sees the ranks' ends
-	controlHooks
+// A Config is what a Server has to know of its job.
+type Config struct {
+	Size      int
+	Secret    proof.Secret
+	Strangers int           // connections beside those of the ranks that have proven nothing
+	Shared    bool          // all ranks must share memory
+	Stall     time.Duration // how long ranks may wait for each other
+	Listener  net.Listener  // nil for one of this host alone
+	Addresses string        // at which ranks reach the listener; "" for its own
+	Encrypted bool          // connections go on as TLS
+	Layout    JoinedMessage // what ranks are told that join
+	OfRanks   bool          // a rank serves it, since no launcher of chorale's sees the ranks' ends
+	Hooks
 }
 
-// controlHooks are what a control tells its job. Unless it says so, none may block.
-type controlHooks struct {
-	report     func(format string, args ...any) // a line of -v, in a goroutine of its own
-	failed     func(error)                      // it cannot accept connections
-	deadlocked func(deadlock.Cycle)             // ranks wait for each other
-	dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
-	waiting    func(text string)                // of a control of ranks: which have not joined yet; in a goroutine of its own
+// Hooks are what a Server tells its job. Unless it says so, none may block.
+type Hooks struct {
+	Report     func(format string, args ...any) // a line of -v, in a goroutine of its own
+	Failed     func(error)                      // it cannot accept connections
+	Deadlocked func(deadlock.Cycle)             // ranks wait for each other
+	Dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
+	Waiting    func(text string)                // where a rank serves: which have not joined yet; in a goroutine of its own
 }
 
 // A member is what the launcher knows of one rank.
 type member struct {
 	conn           net.Conn      // nil until the rank joins
 	drained        chan struct{} // closed when conn has been read to its end
-	joinMessage                  // what it said of itself
+	JoinMessage                  // what it said of itself
 	addressWaiters []int         // ranks with an address query for this rank, each once
 	memoryWaiters  []int         // ranks with a memory query for this rank, each once
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
@@ -70,54 +70,54 @@ type member struct {
 	ended          string        // how the process ended; "" while it runs
 }
 
-// writeTimeout bounds how long a peer may take to read a message.
-const writeTimeout = 2 * time.Second
+// WriteTimeout bounds how long a peer may take to read a message.
+const WriteTimeout = 2 * time.Second
 
-// newControl begins to serve the ranks of a job. It owns the listener of its
+// NewServer begins to serve the ranks of a job. It owns the listener of its
 // configuration.
-func newControl(cfg controlConfig) (c *control, err error) {
-	if cfg.listener == nil {
-		if cfg.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+func NewServer(cfg Config) (c *Server, err error) {
+	if cfg.Listener == nil {
+		if cfg.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 			return nil, fmt.Errorf("listening for the ranks: %w", err)
 		}
-		cfg.addresses = cfg.listener.Addr().String()
+		cfg.Addresses = cfg.Listener.Addr().String()
 	}
-	prover := proof.NewProver(cfg.secret, proof.Launcher, cfg.size)
-	prover.TLS = cfg.encrypted
+	prover := proof.NewProver(cfg.Secret, proof.Launcher, cfg.Size)
+	prover.TLS = cfg.Encrypted
 	ctx, stop := context.WithCancel(context.Background())
-	c = &control{
+	c = &Server{
 		cfg:       cfg,
-		deadlocks: deadlock.NewFinder(cfg.size, cfg.stall),
+		deadlocks: deadlock.NewFinder(cfg.Size, cfg.Stall),
 		stop:      stop,
 		conns:     make(map[net.Conn]bool),
-		members:   make([]member, cfg.size),
+		members:   make([]member, cfg.Size),
 	}
 	c.server = proof.Server{
 		Prover:   prover,
-		Listener: cfg.listener,
+		Listener: cfg.Listener,
 		Handle:   c.serve,
-		Max:      cfg.strangers,
+		Max:      cfg.Strangers,
 		Failed: func(err error) {
-			cfg.failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err))
+			cfg.Failed(fmt.Errorf("the launcher cannot accept the ranks' connections: %w", err))
 		},
 	}
 	for i := range c.members {
 		c.members[i].failedPeer = -1
 	}
 	c.serving.Go(func() { c.server.Serve(ctx) })
-	if cfg.ofRanks {
+	if cfg.OfRanks {
 		c.assembly = newAssembly(c)
 	}
 	return c, nil
 }
 
-// address returns the address at which ranks reach the launcher, or several with commas
+// Address returns the address at which ranks reach the launcher, or several with commas
 // between them.
-func (c *control) address() string { return c.cfg.addresses }
+func (c *Server) Address() string { return c.cfg.Addresses }
 
 // serve handles the messages of a rank, which has proven the job's secret, until its
 // connection ends.
-func (c *control) serve(rank int, conn net.Conn) {
+func (c *Server) serve(rank int, conn net.Conn) {
 	c.mu.Lock()
 	c.conns[conn] = true
 	if c.closed {
@@ -131,7 +131,7 @@ func (c *control) serve(rank int, conn net.Conn) {
 		c.mu.Unlock()
 	}()
 	_ = network.WatchHost(conn) // without it, a lost host is noticed later
-	in := messageScanner(conn, maxMessage)
+	in := messageScanner(conn, MaxMessage)
 	if !in.Scan() {
 		return
 	}
@@ -150,13 +150,13 @@ func (c *control) serve(rank int, conn net.Conn) {
 		m := &c.members[rank]
 		m.over = true
 		dropped := !m.left && m.ended == "" && !c.closed
-		if c.cfg.ofRanks {
+		if c.cfg.OfRanks {
 			c.endLocked(rank, "its connection to rank 0 ended", m.left)
 		}
 		c.mu.Unlock()
 		close(drained)
 		if dropped {
-			c.cfg.dropped(rank)
+			c.cfg.Dropped(rank)
 		}
 	}()
 	conn.SetReadDeadline(time.Time{})
@@ -172,7 +172,7 @@ func (c *control) serve(rank int, conn net.Conn) {
 // join records that a rank has joined, confirms it, and answers the queries that
 // wait for the rank. The caller closes drained when it has read the rank's
 // connection to its end.
-func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan struct{}, err error) {
+func (c *Server) join(conn net.Conn, rank int, j JoinMessage) (drained chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := &c.members[rank]
@@ -183,18 +183,18 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 		return nil, fmt.Errorf("its address has %d bytes, and the name of its memory %d: want at most %d", len(j.Address), len(j.Memory), maxName)
 	}
 	for other := range c.members {
-		if o := &c.members[other]; c.cfg.shared && o.conn != nil && o.Memory != j.Memory {
+		if o := &c.members[other]; c.cfg.Shared && o.conn != nil && o.Memory != j.Memory {
 			return nil, fmt.Errorf("it does not share memory with rank %d: want transport auto or tcp for ranks on several hosts", other)
 		}
 	}
-	m.conn, m.joinMessage, m.drained = conn, j, make(chan struct{})
-	if c.cfg.ofRanks {
+	m.conn, m.JoinMessage, m.drained = conn, j, make(chan struct{})
+	if c.cfg.OfRanks {
 		c.assemble()
 	} else {
-		writeMessage(conn, message{Joined: &c.cfg.layout})
+		writeMessage(conn, message{Joined: &c.cfg.Layout})
 	}
 	if j.FallbackReason != "" {
-		go c.cfg.report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
+		go c.cfg.Report("rank %d shares no memory, and is reached over TCP: %s", rank, j.FallbackReason) // report may block
 	}
 	for _, waiter := range m.addressWaiters {
 		c.send(waiter, message{AddressReply: &addressReply{Rank: rank, Address: j.Address}})
@@ -207,7 +207,7 @@ func (c *control) join(conn net.Conn, rank int, j joinMessage) (drained chan str
 }
 
 // handle handles a message of a rank that has joined.
-func (c *control) handle(rank int, m message) {
+func (c *Server) handle(rank int, m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -219,10 +219,10 @@ func (c *control) handle(rank int, m message) {
 		c.members[rank].failedPeer = *m.FailedPeer
 	case m.CMADenied && !c.members[rank].cmaDenied:
 		c.members[rank].cmaDenied = true
-		go c.cfg.report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
+		go c.cfg.Report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Stalls != nil:
 		if d := c.deadlocks.Record(rank, readStalls(*m.Stalls)); d != nil {
-			c.cfg.deadlocked(d)
+			c.cfg.Deadlocked(d)
 		}
 	case m.Abort != "":
 		c.members[rank].aborted = m.Abort[:min(len(m.Abort), maxReason)]
@@ -234,7 +234,7 @@ func (c *control) handle(rank int, m message) {
 
 // answerAddress answers a rank's query for the address of a peer, or queues the
 // query until the peer joins or is lost.
-func (c *control) answerAddress(rank, peer int) {
+func (c *Server) answerAddress(rank, peer int) {
 	m := &c.members[peer]
 	switch {
 	case m.left && m.over: // what listens at its address is another process
@@ -252,7 +252,7 @@ func (c *control) answerAddress(rank, peer int) {
 
 // answerMemory does the same for a query for the memory of a peer. The memory of
 // a peer that has joined is known for good.
-func (c *control) answerMemory(rank, peer int) {
+func (c *Server) answerMemory(rank, peer int) {
 	m := &c.members[peer]
 	switch {
 	case m.conn != nil:
@@ -272,24 +272,24 @@ func include(ranks []int, rank int) []int {
 	return append(ranks, rank)
 }
 
-func (c *control) has(rank int) bool { return rank >= 0 && rank < len(c.members) }
+func (c *Server) has(rank int) bool { return rank >= 0 && rank < len(c.members) }
 
-// hasMembers reports whether any rank has joined.
-func (c *control) hasMembers() bool {
+// HasMembers reports whether any rank has joined.
+func (c *Server) HasMembers() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.members, func(m member) bool { return m.conn != nil })
 }
 
-// end records how a rank ended. Unless it ended with success, every other rank is
+// End records how a rank ended. Unless it ended with success, every other rank is
 // told that it is lost. A rank that ends without joining is lost in any case.
-func (c *control) end(rank int, how string, success bool) {
+func (c *Server) End(rank int, how string, success bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(rank, how, success)
 }
 
-func (c *control) endLocked(rank int, how string, success bool) {
+func (c *Server) endLocked(rank int, how string, success bool) {
 	if c.members[rank].conn == nil {
 		how += " without joining the job"
 		success = false
@@ -308,17 +308,17 @@ func (c *control) endLocked(rank int, how string, success bool) {
 	}
 }
 
-// failedPeer returns the peer because of which an operation of this rank failed,
-// or -1. A rank may report it right before it ends, so failedPeer waits until the
-// rank's connection has been read to its end, writeTimeout at most.
-func (c *control) failedPeer(rank int) int {
+// FailedPeer returns the peer because of which an operation of this rank failed,
+// or -1. A rank may report it right before it ends, so FailedPeer waits until the
+// rank's connection has been read to its end, WriteTimeout at most.
+func (c *Server) FailedPeer(rank int) int {
 	c.mu.Lock()
 	drained := c.members[rank].drained
 	c.mu.Unlock()
 	if drained != nil {
 		select {
 		case <-drained:
-		case <-time.After(writeTimeout): // another process holds the connection open
+		case <-time.After(WriteTimeout): // another process holds the connection open
 		}
 	}
 	c.mu.Lock()
@@ -328,20 +328,20 @@ func (c *control) failedPeer(rank int) int {
 
 // send sends a message to a rank, if it has joined. The connection of a rank that
 // does not take the message is closed, and that rank ends.
-func (c *control) send(rank int, m message) {
+func (c *Server) send(rank int, m message) {
 	if conn := c.members[rank].conn; conn != nil && writeMessage(conn, m) != nil {
 		conn.Close()
 	}
 }
 
-// writeMessage writes a message within writeTimeout, or fails.
+// writeMessage writes a message within WriteTimeout, or fails.
 func writeMessage(conn net.Conn, m message) error {
-	conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	conn.SetWriteDeadline(time.Now().Add(WriteTimeout))
 	return json.NewEncoder(conn).Encode(m)
 }
 
-// close ends all connections. Ranks that still run end too.
-func (c *control) close() {
+// Close ends all connections. Ranks that still run end too.
+func (c *Server) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.assembly.stop()

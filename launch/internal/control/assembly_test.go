@@ -1,7 +1,8 @@
-package launch
+package control
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -13,40 +14,40 @@ import (
 )
 
 // newAssemblyOf returns the control server of a rank, of a job of so many ranks.
-func newAssemblyOf(t testing.TB, size int) *control {
+func newAssemblyOf(t testing.TB, size int) *Server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newControl(controlConfig{
-		size: size, secret: testSecret, listener: l, addresses: l.Addr().String(), ofRanks: true, strangers: size,
-		controlHooks: controlHooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
+	c, err := NewServer(Config{
+		Size: size, Secret: testSecret, Listener: l, Addresses: l.Addr().String(), OfRanks: true, Strangers: size,
+		Hooks: Hooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.close)
+	t.Cleanup(c.Close)
 	return c
 }
 
 // joinAll has all ranks of a job join, and returns what they are told.
-func joinAll(t testing.TB, c *control) []joinedMessage {
+func joinAll(t testing.TB, c *Server) []JoinedMessage {
 	t.Helper()
-	told := make([]joinedMessage, c.cfg.size)
+	told := make([]JoinedMessage, c.cfg.Size)
 	var ranks sync.WaitGroup
-	for rank := range c.cfg.size {
+	for rank := range c.cfg.Size {
 		ranks.Go(func() {
-			cfg := configOf(c.address(), c.cfg.size)
-			cfg.rank, cfg.ofRanks = rank, true
-			host := joinMessage{Host: fmt.Sprint("host", rank/8), Processors: 8}
-			client, joined, err := dial(t.Context(), cfg, saying(host))
+			cfg := configOf(c.Address(), c.cfg.Size)
+			cfg.Rank, cfg.OfRanks = rank, true
+			host := JoinMessage{Host: fmt.Sprint("host", rank/8), Processors: 8}
+			client, joined, err := Dial(t.Context(), cfg, saying(host))
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			told[rank] = joined
-			client.close()
+			client.Close()
 		})
 	}
 	ranks.Wait()
@@ -55,7 +56,7 @@ func joinAll(t testing.TB, c *control) []joinedMessage {
 
 func TestAThousandRanksJoin(t *testing.T) {
 	const size = 1000
-	want := joinedMessage{Hosts: make([]int, size), Processors: 8}
+	want := JoinedMessage{Hosts: make([]int, size), Processors: 8}
 	for rank := range want.Hosts {
 		want.Hosts[rank] = rank / 8
 	}
@@ -73,7 +74,7 @@ func BenchmarkJoin(b *testing.B) {
 			for b.Loop() {
 				c := newAssemblyOf(b, size)
 				joinAll(b, c)
-				c.close()
+				c.Close()
 			}
 		})
 	}
@@ -145,8 +146,31 @@ func TestARankThatLeavesIsNotLost(t *testing.T) {
 	one.send(`{"leave":true}`)
 	one.expect(`{"left":1}`)
 	one.conn.Close()
-	c.failedPeer(1) // waits for the end of its connection
+	c.FailedPeer(1) // waits for the end of its connection
 	zero.expect(`{"joined":{"hosts":[0,0]}}`)
 	zero.send(`{"addressQuery":1}`)
 	zero.expect(`{"addressReply":{"rank":1,"address":"","left":true}}`)
+}
+
+func TestTheLayoutNumbersHostsAndHasTheFewestProcessors(t *testing.T) {
+	for _, test := range []struct {
+		hosts      string // of each rank
+		processors map[byte]int
+		want       JoinedMessage
+	}{
+		{"aaaa", map[byte]int{'a': 8}, JoinedMessage{[]int{0, 0, 0, 0}, 8}},
+		{"aaaa", map[byte]int{'a': 2}, JoinedMessage{[]int{0, 0, 0, 0}, 2}},
+		{"aabb", map[byte]int{'a': 2, 'b': 2}, JoinedMessage{[]int{0, 0, 1, 1}, 2}},
+		{"baba", map[byte]int{'a': 2, 'b': 1}, JoinedMessage{[]int{0, 1, 0, 1}, 1}},
+		{"abbb", map[byte]int{'a': 64, 'b': 1}, JoinedMessage{[]int{0, 1, 1, 1}, 1}},
+	} {
+		members := make([]member, len(test.hosts))
+		for rank := range members {
+			members[rank].Host = test.hosts[rank : rank+1]
+			members[rank].Processors = test.processors[test.hosts[rank]]
+		}
+		if diff := cmp.Diff(test.want, layout(members)); diff != "" {
+			t.Errorf("%s with processors %v (-want +got):\n%s", test.hosts, maps.Collect(maps.All(test.processors)), diff)
+		}
+	}
 }

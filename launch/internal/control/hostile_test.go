@@ -1,4 +1,4 @@
-package launch
+package control
 
 import (
 	"context"
@@ -8,34 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chorale-go/chorale/internal/proof/prooftest"
 )
 
-// The strangers are there before any rank.
-func TestStrangersKeepNoRankOutOfItsJob(t *testing.T) {
-	for _, transport := range []string{"auto", "tcp"} {
-		cfg := config(t, 4, "ring", "20")
-		cfg.Transport, cfg.Verbose = transport, true
-		var out, stderr lockedBuilder
-		cfg.Stdout = &out
-		cfg.Stderr = writerFunc(func(p []byte) (int, error) {
-			if _, addr, ok := strings.Cut(strings.TrimSpace(string(p)), "control: "); ok {
-				prooftest.Attack(t, addr)
-			}
-			return stderr.Write(p)
-		})
-		if err := Run(t.Context(), cfg); err != nil || strings.Count(out.String(), "token 20\n") != 4 {
-			t.Errorf("%s: %v\n%s%s", transport, err, &out, &stderr)
-		}
-	}
-}
-
 func TestARankOfAnotherJobDoesNotJoin(t *testing.T) {
-	c := newTestControl(t, 2)
-	cfg := configOf(c.address(), 2)
-	cfg.secret[0]++
-	if _, err := dialAs(t.Context(), cfg, joinMessage{}); err == nil || !strings.Contains(err.Error(), "rank 0 does not join its job: its launcher is not reached: "+c.address()+": what listens at "+c.address()+" belongs to another job") {
+	c := newTestServer(t, 2)
+	cfg := configOf(c.Address(), 2)
+	cfg.Secret[0]++
+	if _, err := dialAs(t.Context(), cfg, JoinMessage{}); err == nil || !strings.Contains(err.Error(), "rank 0 does not join its job: its launcher is not reached: "+c.Address()+": what listens at "+c.Address()+" belongs to another job") {
 		t.Error(err)
 	}
 }
@@ -66,7 +45,7 @@ func TestARankJoinsNoStranger(t *testing.T) {
 		b, _ := io.ReadAll(conn)
 		heard <- b
 	}()
-	if _, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), joinMessage{Address: "here"}); err == nil {
+	if _, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), JoinMessage{Address: "here"}); err == nil {
 		t.Error("the rank joins")
 	}
 	if b := <-heard; strings.Contains(string(b), "join") || strings.Contains(string(b), string(testSecret[:8])) {
@@ -76,20 +55,20 @@ func TestARankJoinsNoStranger(t *testing.T) {
 
 func TestALauncherThatDoesNotAnswerIsAnError(t *testing.T) {
 	l := listen(t) // the system accepts, and nobody else does
-	_, _, err := dialWithin(t.Context(), 50*time.Millisecond, configOf(l.Addr().String(), 2), saying(joinMessage{}))
+	_, _, err := dialWithin(t.Context(), 50*time.Millisecond, configOf(l.Addr().String(), 2), saying(JoinMessage{}))
 	if want := "rank 0 does not join its job: its launcher is not reached: no answer within 50ms (" + l.Addr().String() + ": connected, but no answer until then)"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	if _, err := dialAs(ctx, configOf(l.Addr().String(), 2), joinMessage{}); !errors.Is(err, why) {
+	if _, err := dialAs(ctx, configOf(l.Addr().String(), 2), JoinMessage{}); !errors.Is(err, why) {
 		t.Errorf("%v, want %v", err, why)
 	}
 }
 
 func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
-	c, l := newTestControl(t, 2), listen(t)
+	c, l := newTestServer(t, 2), listen(t)
 	go func() {
 		for range 3 {
 			conn, err := l.Accept()
@@ -103,7 +82,7 @@ func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		launcher, err := net.Dial("tcp", c.address())
+		launcher, err := net.Dial("tcp", c.Address())
 		if err != nil {
 			return
 		}
@@ -111,9 +90,9 @@ func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
 		go io.Copy(launcher, conn)
 		io.Copy(conn, launcher)
 	}()
-	rank, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), joinMessage{})
+	rank, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), JoinMessage{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rank.close()
+	rank.Close()
 }
