@@ -224,7 +224,7 @@ func parseOrders(line []byte) (o orders, secret proof.Secret, err error) {
 	case o.Size < 1 || o.Size > maxRanks || len(o.Ranks) < 1 || len(o.Ranks) > o.Size:
 		return o, secret, fmt.Errorf("%d of %d ranks: want at least 1, and at most %d", len(o.Ranks), o.Size, maxRanks)
 	case o.Transport != "auto" && o.Transport != "shm" && o.Transport != "tcp":
-		return o, secret, errTransport(o.Transport)
+		return o, secret, fmt.Errorf("no transport %q between hosts: want auto, shm or tcp", o.Transport)
 	case o.Bytes < 0 || (o.Bytes == 0) == (o.Path == ""):
 		return o, secret, fmt.Errorf("a program %q of %d bytes: want a path, or a length", o.Path, o.Bytes)
 	case o.Stall < 0 || o.Processors < 0 || o.Program == "" || o.Control == "":
