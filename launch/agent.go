@@ -18,6 +18,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 const (
@@ -48,22 +49,22 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 	defer runtime.UnlockOSThread()
 	signal.Notify(make(chan os.Signal, 1), brokenPipes...) // else a write to w could end this process
 
-	dir, copied := os.LookupEnv(envAgentDir)
-	os.Unsetenv(envAgentDir)
-	greeting, err := json.Marshal(hello{agentVersion, runtime.GOOS, runtime.GOARCH, processors.Available()})
+	dir, copied := os.LookupEnv(remote.EnvAgentDir)
+	os.Unsetenv(remote.EnvAgentDir)
+	greeting, err := json.Marshal(remote.Hello{Version: remote.AgentVersion, OS: runtime.GOOS, Arch: runtime.GOARCH, Processors: processors.Available()})
 	if err != nil {
 		return err
 	}
 	// What the login shell has printed may lack a newline.
-	if _, err := fmt.Fprintf(w, "\n%s%s\n", agentMagic, greeting); err != nil {
+	if _, err := fmt.Fprintf(w, "\n%s%s\n", remote.AgentMagic, greeting); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(r, maxFrame)
-	line, err := readLine(in, maxOrders)
+	in := bufio.NewReaderSize(r, remote.MaxFrame)
+	line, err := remote.ReadLine(in, remote.MaxOrders)
 	if err != nil {
 		return fmt.Errorf("reading the orders of the launcher: %w", err)
 	}
-	frames := newFrameWriter(w, func(io.Writer) error { return nil })
+	frames := remote.NewFrameWriter(w, func(io.Writer) error { return nil })
 	a, err := newAgent(frames, line, guard)
 	if err == nil {
 		if copied {
@@ -73,24 +74,27 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 		err = a.run(in)
 	}
 	if err != nil && !errors.Is(err, errGone) {
-		frames.send(frameFailed, 0, []byte(err.Error())[:min(len(err.Error()), maxFrame)])
+		frames.Send(remote.FrameFailed, 0, []byte(err.Error())[:min(len(err.Error()), remote.MaxFrame)])
 	}
-	frames.close()
-	frames.flush(lastWordTimeout)
+	frames.Close()
+	frames.Flush(lastWordTimeout)
 	return err
 }
 
 // errGone says that nobody listens to an agent any more.
 var errGone = errors.New("the connection to the launcher has ended")
 
+// stopName is the name of the signal of a terminal that stops the ranks.
+const stopName = "TSTP"
+
 // An agent is the launcher's deputy on a host.
 type agent struct {
-	orders orders
+	orders remote.Orders
 	secret proof.Secret
 	job    *job
-	frames *frameWriter
-	notes  *outlet
-	input  *inlet // of rank 0; nil if it has none, or is elsewhere
+	frames *remote.FrameWriter
+	notes  *remote.Outlet
+	input  *remote.Inlet // of rank 0; nil if it has none, or is elsewhere
 	silent *time.Timer
 
 	mu      sync.Mutex
@@ -103,40 +107,40 @@ type agent struct {
 type agentRank struct {
 	process *process    // nil until it is started
 	pending []os.Signal // that came before
-	out     [2]*outlet
+	out     [2]*remote.Outlet
 }
 
 // newAgent returns an agent with these orders.
-func newAgent(frames *frameWriter, line []byte, guard []string) (*agent, error) {
-	o, secret, err := parseOrders(line)
+func newAgent(frames *remote.FrameWriter, line []byte, guard []string) (*agent, error) {
+	o, secret, err := remote.ParseOrders(line)
 	if err != nil {
 		return nil, err
 	}
 	a := &agent{orders: o, secret: secret, frames: frames, ranks: make(map[int]*agentRank), gone: make(chan struct{})}
-	a.notes = newOutlet(frames, frameNote, 0, a.gone)
+	a.notes = remote.NewOutlet(frames, remote.FrameNote, 0, a.gone)
 	cfg := Config{
 		Size: o.Size, Program: o.Program, Args: o.Args, Transport: o.Transport,
 		Env:    append(withoutJobEnv(os.Environ()), o.Env...),
 		Stdout: io.Discard, Stderr: noteWriter{a.notes}, Verbose: o.Verbose, Guard: guard,
 	}
 	if o.Input && o.Ranks[0] == 0 {
-		a.input = newInlet(frames, frameInput, 0)
+		a.input = remote.NewInlet(frames, remote.FrameInput, 0)
 		cfg.Stdin = a.input
 	}
 	if a.job, err = newJob(cfg, secret); err != nil {
 		return nil, err
 	}
 	for _, rank := range o.Ranks {
-		a.ranks[rank] = &agentRank{out: [2]*outlet{
-			newOutlet(frames, frameStdout, rank, a.gone),
-			newOutlet(frames, frameStderr, rank, a.gone),
+		a.ranks[rank] = &agentRank{out: [2]*remote.Outlet{
+			remote.NewOutlet(frames, remote.FrameStdout, rank, a.gone),
+			remote.NewOutlet(frames, remote.FrameStderr, rank, a.gone),
 		}}
 	}
 	return a, nil
 }
 
 // A noteWriter sends the lines of -v. The launcher puts its own words in front of them.
-type noteWriter struct{ to *outlet }
+type noteWriter struct{ to *remote.Outlet }
 
 func (n noteWriter) Write(line []byte) (int, error) {
 	_, err := n.to.Write(bytes.TrimPrefix(line, []byte(linePrefix)))
@@ -181,13 +185,13 @@ func (a *agent) run(in *bufio.Reader) error {
 			rank, _ := e.task.place()
 			if e.finished {
 				running--
-				a.frames.send(frameFinished, rank, nil)
+				a.frames.Send(remote.FrameFinished, rank, nil)
 			} else {
 				exit, err := json.Marshal(e.exit)
 				if err != nil {
 					return err
 				}
-				a.frames.send(frameEnded, rank, exit)
+				a.frames.Send(remote.FrameEnded, rank, exit)
 			}
 		case <-a.gone:
 			if running == 0 && errors.Is(a.goneFor, io.EOF) {
@@ -282,16 +286,16 @@ func (a *agent) leave(why error) {
 
 // read handles the launcher's frames until there are no more.
 func (a *agent) read(in *bufio.Reader) {
-	buf := make([]byte, maxFrame)
+	buf := make([]byte, remote.MaxFrame)
 	for {
-		f, err := readFrame(in, buf)
+		f, err := remote.ReadFrame(in, buf)
 		if err == nil {
 			err = a.handle(f)
 		}
 		if err != nil {
 			a.leave(err)
 			if a.input != nil {
-				a.input.end()
+				a.input.End()
 			}
 			return
 		}
@@ -299,39 +303,39 @@ func (a *agent) read(in *bufio.Reader) {
 }
 
 // handle handles a frame. An error is one of the launcher.
-func (a *agent) handle(f frame) error {
+func (a *agent) handle(f remote.Frame) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.silent.Reset(aliveTimeout)
-	if f.kind == frameAlive {
+	if f.Kind == remote.FrameAlive {
 		return nil
 	}
-	r := a.ranks[f.rank]
-	if r == nil && f.kind != frameTaken {
-		return fmt.Errorf("a frame for rank %d, which is not on this host", f.rank)
+	r := a.ranks[f.Rank]
+	if r == nil && f.Kind != remote.FrameTaken {
+		return fmt.Errorf("a frame for rank %d, which is not on this host", f.Rank)
 	}
-	switch f.kind {
-	case frameSignal:
-		return a.signal(r, string(f.payload))
-	case frameInput:
-		if a.input == nil || f.rank != 0 {
-			return fmt.Errorf("input for rank %d, which has none", f.rank)
+	switch f.Kind {
+	case remote.FrameSignal:
+		return a.signal(r, string(f.Payload))
+	case remote.FrameInput:
+		if a.input == nil || f.Rank != 0 {
+			return fmt.Errorf("input for rank %d, which has none", f.Rank)
 		}
-		return a.input.push(f.payload)
-	case frameTaken:
-		kind, n, err := f.taken()
+		return a.input.Push(f.Payload)
+	case remote.FrameTaken:
+		kind, n, err := f.Taken()
 		switch {
 		case err != nil:
 			return err
-		case kind == frameNote:
-			return a.notes.taken(n)
-		case kind == frameStdout && r != nil:
-			return r.out[0].taken(n)
-		case kind == frameStderr && r != nil:
-			return r.out[1].taken(n)
+		case kind == remote.FrameNote:
+			return a.notes.Taken(n)
+		case kind == remote.FrameStdout && r != nil:
+			return r.out[0].Taken(n)
+		case kind == remote.FrameStderr && r != nil:
+			return r.out[1].Taken(n)
 		}
 	}
-	return fmt.Errorf("a frame %q of no launcher", f.kind)
+	return fmt.Errorf("a frame %q of no launcher", f.Kind)
 }
 
 // signal sends a signal to a rank, or keeps it until the rank is started. A launcher that

@@ -2,9 +2,6 @@ package launch
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 // A connection is a process, normally ssh, through which a launcher reaches an agent.
@@ -41,7 +40,7 @@ type connection struct {
 
 // A greeting is how the agent has begun to speak, or that it did not.
 type greeting struct {
-	hello hello
+	hello remote.Hello
 	noise []byte // what the host printed before
 	err   error
 }
@@ -88,8 +87,8 @@ func (j *job) connect(name string) (*connection, error) {
 
 // receive reads the agent's hello, and what follows once it is known who reads that.
 func (c *connection) receive(r io.Reader) {
-	in := bufio.NewReaderSize(r, maxFrame)
-	h, noise, err := readHello(in, c.copy)
+	in := bufio.NewReaderSize(r, remote.MaxFrame)
+	h, noise, err := remote.ReadHello(in, c.copy)
 	c.greeted <- greeting{h, noise, err}
 	<-c.begun
 	c.mu.Lock()
@@ -177,7 +176,7 @@ func (c *connection) noHello(g greeting) error {
 	if c.exit.Status == 126 || c.exit.Status == 127 {
 		reason = fmt.Errorf("%w: want chorale on the host, and its path with --agent", reason)
 	}
-	if noise := printable(g.noise, maxWords); noise != "" {
+	if noise := remote.Printable(g.noise, maxWords); noise != "" {
 		reason = fmt.Errorf("%w: the host printed %q", reason, noise)
 	}
 	return fmt.Errorf("host %s: %w", c.host, reason)
@@ -189,63 +188,6 @@ func (c *connection) mayRetry() bool {
 	words := c.words.text()
 	return c.exit.Status == 255 && (strings.Contains(words, "Connection refused") || strings.Contains(words, "Connection reset") ||
 		strings.Contains(words, "kex_exchange_identification"))
-}
-
-// readHello reads an agent's hello. Noise is what comes before. If there is no agent, copy
-// is called, at most once, with what uname says of the host.
-func readHello(r *bufio.Reader, copy func(system string) error) (h hello, noise []byte, err error) {
-	copied := false
-	for {
-		line, err := readLine(r, maxHello)
-		noise = append(append(noise, line...), '\n')
-		switch {
-		case errors.Is(err, errLongLine) || len(noise) > maxHello:
-			return h, noise, fmt.Errorf("more than %d bytes, and no agent has begun to speak", maxHello)
-		case err != nil:
-			return h, noise, err
-		}
-		if system, found := bytes.CutPrefix(line, []byte(copyMagic)); found && !copied {
-			copied = true
-			if err := copy(printable(system, 100)); err != nil {
-				return h, nil, err
-			}
-			continue
-		}
-		text, found := bytes.CutPrefix(line, []byte(agentMagic))
-		if !found {
-			continue
-		}
-		noise = noise[:len(noise)-len(line)-1]
-		switch err := json.Unmarshal(text, &h); {
-		case err != nil:
-			return h, noise, fmt.Errorf("its agent says %q: %w", printable(text, 100), err)
-		case h.Version != agentVersion:
-			return h, noise, fmt.Errorf("its chorale speaks version %d of the protocol between hosts, and this one version %d: want the same chorale on all hosts", h.Version, agentVersion)
-		case h.Processors < 1:
-			return h, noise, fmt.Errorf("its agent has %d processors", h.Processors)
-		}
-		return h, noise, nil
-	}
-}
-
-// errLongLine says that a line is longer than it may be.
-var errLongLine = errors.New("the line is too long")
-
-// readLine reads a line of at most limit bytes, without its end. At the end of r, it
-// returns what there was of a line.
-func readLine(r *bufio.Reader, limit int) (line []byte, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > limit:
-			return line, fmt.Errorf("%w: want at most %d bytes", errLongLine, limit)
-		case err == nil:
-			return line[:len(line)-1], nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return line, err
-		}
-	}
 }
 
 // A tail keeps the last bytes that a process prints.
@@ -277,5 +219,5 @@ func (t *tail) text() string {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return printable(t.bytes, maxWords)
+	return remote.Printable(t.bytes, maxWords)
 }

@@ -24,7 +24,7 @@
 // With [Config.Remote], the launcher reaches each host over ssh, and starts an agent
 // there: [Agent] does for the ranks of its host what Run does for those of this one. The
 // secret, the program, its output and input, signals, and the ends of ranks go over that
-// connection; remote.go and frame.go define what is said. The control server stays with
+// connection; package remote defines what is said. The control server stays with
 // the launcher.
 //
 // # The end of a job

@@ -2,19 +2,18 @@ package launch
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/chorale-go/chorale/launch/internal/output"
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 const (
@@ -42,9 +41,9 @@ type host struct {
 
 	// Set when the agent gets its orders.
 	tasks  map[int]*remoteRank
-	frames *frameWriter
-	notes  *inlet
-	input  *outlet // of rank 0; nil if it has none, or is elsewhere
+	frames *remote.FrameWriter
+	notes  *remote.Inlet
+	input  *remote.Outlet // of rank 0; nil if it has none, or is elsewhere
 
 	failure  error  // why a rank that is lost is lost
 	lastWord string // of an agent that has ended itself
@@ -55,7 +54,7 @@ type host struct {
 type remoteRank struct {
 	host     *host
 	rank     int
-	out      [2]*inlet
+	out      [2]*remote.Inlet
 	exit     chan Exit     // has room for one; closed without one if the rank is lost
 	known    chan struct{} // closed when it is known how the rank ended, or that it is lost
 	finished chan struct{} // closed when nothing is left of it, or it is lost
@@ -71,7 +70,7 @@ func (r *remoteRank) place() (rank int, host string) { return r.rank, r.host.Nam
 func (r *remoteRank) signal(sig os.Signal) {
 	for name, s := range wireSignals {
 		if s == sig {
-			r.host.frames.send(frameSignal, r.rank, []byte(name))
+			r.host.frames.Send(remote.FrameSignal, r.rank, []byte(name))
 		}
 	}
 	if sig == syscall.SIGKILL {
@@ -95,10 +94,10 @@ func (r *remoteRank) mustEnd() {
 
 // begin gives the agent its orders, and a copy of the program if they say so. From then
 // on, the ranks of the host are tasks of the job.
-func (h *host) begin(o orders, program string) {
+func (h *host) begin(o remote.Orders, program string) {
 	o.Ranks = h.ranks
 	o.Input = o.Input && h.ranks[0] == 0
-	h.frames = newFrameWriter(h.conn.stdin, func(w io.Writer) error {
+	h.frames = remote.NewFrameWriter(h.conn.stdin, func(w io.Writer) error {
 		err := json.NewEncoder(w).Encode(o)
 		if err == nil && o.Bytes > 0 {
 			err = h.copy(w, program, o.Bytes)
@@ -106,16 +105,16 @@ func (h *host) begin(o orders, program string) {
 		return err
 	})
 	j := h.job
-	h.notes = newInlet(h.frames, frameNote, 0)
+	h.notes = remote.NewInlet(h.frames, remote.FrameNote, 0)
 	go (&output.Stream{To: j.err, Label: linePrefix + "host " + h.Name + ": ", Hold: output.MaxLine}).Copy(h.notes)
 	if o.Input {
-		h.input = newOutlet(h.frames, frameInput, 0, j.over)
+		h.input = remote.NewOutlet(h.frames, remote.FrameInput, 0, j.over)
 		go feed(h.input, j.cfg.Stdin, j.over)
 	}
 	h.tasks = make(map[int]*remoteRank)
 	for _, rank := range h.ranks {
 		r := &remoteRank{host: h, rank: rank, exit: make(chan Exit, 1), known: make(chan struct{}), finished: make(chan struct{})}
-		r.out = [2]*inlet{newInlet(h.frames, frameStdout, rank), newInlet(h.frames, frameStderr, rank)}
+		r.out = [2]*remote.Inlet{remote.NewInlet(h.frames, remote.FrameStdout, rank), remote.NewInlet(h.frames, remote.FrameStderr, rank)}
 		h.tasks[rank] = r
 		go r.watch()
 	}
@@ -155,7 +154,7 @@ func (r *remoteRank) watch() {
 	}
 	<-r.finished
 	for _, out := range r.out {
-		out.end()
+		out.End()
 	}
 	end := event{task: r, finished: true}
 	if r.lost {
@@ -171,11 +170,11 @@ func (r *remoteRank) watch() {
 // read handles the frames of the agent until there are no more. Then the ranks of which
 // something is left are lost.
 func (h *host) read(in *bufio.Reader) {
-	buf := make([]byte, maxFrame)
+	buf := make([]byte, remote.MaxFrame)
 	var err error
 	for err == nil {
-		var f frame
-		if f, err = readFrame(in, buf); err == nil {
+		var f remote.Frame
+		if f, err = remote.ReadFrame(in, buf); err == nil {
 			err = h.handle(f)
 		}
 	}
@@ -186,7 +185,7 @@ func (h *host) read(in *bufio.Reader) {
 	if h.failure = fmt.Errorf("the connection to host %s broke: %w", h.Name, h.conn.reason()); h.lastWord != "" {
 		h.failure = fmt.Errorf("host %s: %s", h.Name, h.lastWord)
 	}
-	h.notes.end()
+	h.notes.End()
 	for _, r := range h.tasks {
 		if !r.ended {
 			close(r.known)
@@ -200,56 +199,56 @@ func (h *host) read(in *bufio.Reader) {
 }
 
 // handle handles a frame. An error is one of the agent.
-func (h *host) handle(f frame) error {
-	switch f.kind {
-	case frameNote:
-		return h.notes.push(f.payload)
-	case frameFailed:
-		h.lastWord = printable(f.payload, maxWords)
+func (h *host) handle(f remote.Frame) error {
+	switch f.Kind {
+	case remote.FrameNote:
+		return h.notes.Push(f.Payload)
+	case remote.FrameFailed:
+		h.lastWord = remote.Printable(f.Payload, maxWords)
 		return nil
 	}
-	r := h.tasks[f.rank]
+	r := h.tasks[f.Rank]
 	if r == nil {
-		return fmt.Errorf("a frame for rank %d, which is not there", f.rank)
+		return fmt.Errorf("a frame for rank %d, which is not there", f.Rank)
 	}
-	switch f.kind {
-	case frameStdout:
-		return r.out[0].push(f.payload)
-	case frameStderr:
-		return r.out[1].push(f.payload)
-	case frameTaken:
-		kind, n, err := f.taken()
-		if err == nil && (kind != frameInput || h.input == nil || f.rank != 0) {
+	switch f.Kind {
+	case remote.FrameStdout:
+		return r.out[0].Push(f.Payload)
+	case remote.FrameStderr:
+		return r.out[1].Push(f.Payload)
+	case remote.FrameTaken:
+		kind, n, err := f.Taken()
+		if err == nil && (kind != remote.FrameInput || h.input == nil || f.Rank != 0) {
 			err = fmt.Errorf("bytes are taken of a stream %q, which is not there", kind)
 		}
 		if err != nil {
 			return err
 		}
-		return h.input.taken(n)
-	case frameEnded:
+		return h.input.Taken(n)
+	case remote.FrameEnded:
 		var exit Exit
-		if err := json.Unmarshal(f.payload, &exit); err != nil {
-			return fmt.Errorf("how rank %d ended: %w", f.rank, err)
+		if err := json.Unmarshal(f.Payload, &exit); err != nil {
+			return fmt.Errorf("how rank %d ended: %w", f.Rank, err)
 		}
 		if len(exit.SignalName) > maxSignalName || exit.Signal < 0 || exit.Signal > 127 {
-			return fmt.Errorf("rank %d was killed by signal %d", f.rank, exit.Signal)
+			return fmt.Errorf("rank %d was killed by signal %d", f.Rank, exit.Signal)
 		}
 		if r.ended {
-			return fmt.Errorf("rank %d ended twice", f.rank)
+			return fmt.Errorf("rank %d ended twice", f.Rank)
 		}
 		r.ended = true
 		close(r.known)
 		r.exit <- exit
 		return nil
-	case frameFinished:
+	case remote.FrameFinished:
 		if !r.ended || r.done {
-			return fmt.Errorf("rank %d is finished before its end, or twice", f.rank)
+			return fmt.Errorf("rank %d is finished before its end, or twice", f.Rank)
 		}
 		r.done = true
 		close(r.finished)
 		return nil
 	}
-	return fmt.Errorf("a frame %q of no agent", f.kind)
+	return fmt.Errorf("a frame %q of no agent", f.Kind)
 }
 
 // closeHosts ends the connections to all hosts, and returns when their agents have
@@ -260,7 +259,7 @@ func closeHosts(hosts []*host) {
 		if h.conn != nil {
 			ends.Go(func() {
 				if h.frames != nil {
-					h.frames.close()
+					h.frames.Close()
 				}
 				h.conn.end(hostKillTimeout)
 				<-h.conn.finished
@@ -275,7 +274,7 @@ func flushHosts(hosts []*host) {
 	deadline := time.Now().Add(time.Second)
 	for _, h := range hosts {
 		if h.frames != nil {
-			h.frames.flush(time.Until(deadline))
+			h.frames.Flush(time.Until(deadline))
 		}
 	}
 }
@@ -288,32 +287,10 @@ func sayAlive(ctx context.Context, hosts []*host) {
 		select {
 		case <-tick.C:
 			for _, h := range hosts {
-				h.frames.send(frameAlive, 0, nil)
+				h.frames.Send(remote.FrameAlive, 0, nil)
 			}
 		case <-ctx.Done():
 			return
 		}
 	}
-}
-
-// printable returns at most limit bytes of a text, without control characters, its lines
-// joined by semicolons.
-func printable(text []byte, limit int) string {
-	var lines []string
-	for line := range bytes.Lines(text) {
-		line := strings.TrimSpace(strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f || c == '\uFFFD' {
-				return ' '
-			}
-			return c
-		}, string(line)))
-		if line != "" {
-			lines = append(lines, line)
-		}
-	}
-	all := strings.Join(lines, "; ")
-	if len(all) > limit {
-		all = strings.ToValidUTF8(all[:limit], "") + "…"
-	}
-	return all
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chorale-go/chorale/internal/pagetest"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/internal/control"
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
@@ -18,7 +19,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
 	})
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{
-		"maxReaching": maxReaching, "maxHello": maxHello, "maxOrders": maxOrders, "maxFrame": maxFrame, "streamWindow": streamWindow,
+		"maxReaching": maxReaching, "MaxHello": remote.MaxHello, "MaxOrders": remote.MaxOrders, "MaxFrame": remote.MaxFrame, "StreamWindow": remote.StreamWindow,
 	})
 	pagetest.CheckNumbersOf(t, "cluster.md", "When ssh breaks", map[string]int64{
 		"maxAttempts": maxAttempts, "helloTimeout": int64(helloTimeout), "aliveInterval": int64(aliveInterval),

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 const (
@@ -30,11 +32,11 @@ const (
 // runRemote starts the ranks on their hosts, and waits for their end. Program is what to
 // copy to each host; "" if nothing is.
 func (j *job) runRemote(ctx context.Context, program string) error {
-	remote := j.cfg.Remote
-	o := orders{
+	on := j.cfg.Remote
+	o := remote.Orders{
 		Secret: j.secret.Reveal(), Transport: j.cfg.Transport, Size: j.cfg.Size, Stall: int64(max(j.cfg.Stall, 0)),
 		Program: j.cfg.Program, Args: j.cfg.Args, Dir: j.cfg.Dir, AnyDir: j.cfg.Dir == "",
-		Env: remote.environment(j.cfg.Env), Input: j.cfg.Stdin != nil, Verbose: j.cfg.Verbose,
+		Env: on.environment(j.cfg.Env), Input: j.cfg.Stdin != nil, Verbose: j.cfg.Verbose,
 	}
 	if program == "" {
 		o.Path = j.cfg.Program
@@ -47,9 +49,9 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 		o.Dir, _ = os.Getwd() // without one, the ranks run where the login shell starts
 	}
 	most := 0 // ranks on a host
-	for i, ranks := range place(remote.Hosts, j.cfg.Size, remote.Rounds) {
+	for i, ranks := range place(on.Hosts, j.cfg.Size, on.Rounds) {
 		if len(ranks) > 0 {
-			j.hosts = append(j.hosts, &host{Host: remote.Hosts[i], job: j, ranks: ranks})
+			j.hosts = append(j.hosts, &host{Host: on.Hosts[i], job: j, ranks: ranks})
 		}
 		most = max(most, len(ranks))
 	}
@@ -83,9 +85,9 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 
 // reach connects to all hosts, or to none. It starts the connections' processes in the
 // calling goroutine, and handles signals meanwhile.
-func (s *supervisor) reach(ctx context.Context) ([]hello, error) {
+func (s *supervisor) reach(ctx context.Context) ([]remote.Hello, error) {
 	hosts := s.job.hosts
-	greetings := make([]hello, len(hosts))
+	greetings := make([]remote.Hello, len(hosts))
 	reaching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	running := len(hosts)
@@ -117,7 +119,7 @@ func (s *supervisor) reach(ctx context.Context) ([]hello, error) {
 }
 
 // reach connects to the host. It has calls start the connection's process.
-func (h *host) reach(ctx context.Context, calls chan<- func()) (hello, error) {
+func (h *host) reach(ctx context.Context, calls chan<- func()) (remote.Hello, error) {
 	for attempt := 1; ; attempt++ {
 		g, retry, err := h.try(ctx, calls)
 		if err == nil || !retry || attempt == maxAttempts {
@@ -132,9 +134,9 @@ func (h *host) reach(ctx context.Context, calls chan<- func()) (hello, error) {
 }
 
 // try connects to the host once.
-func (h *host) try(ctx context.Context, calls chan<- func()) (_ hello, retry bool, err error) {
+func (h *host) try(ctx context.Context, calls chan<- func()) (_ remote.Hello, retry bool, err error) {
 	if ctx.Err() != nil {
-		return hello{}, false, ctx.Err()
+		return remote.Hello{}, false, ctx.Err()
 	}
 	started := make(chan error)
 	calls <- func() {
@@ -145,7 +147,7 @@ func (h *host) try(ctx context.Context, calls chan<- func()) (_ hello, retry boo
 		started <- err // the caller waits
 	}
 	if err := <-started; err != nil {
-		return hello{}, false, err
+		return remote.Hello{}, false, err
 	}
 	c := h.conn
 	timeout := cmp.Or(h.job.cfg.Remote.helloTimeout, helloTimeout)
@@ -161,12 +163,12 @@ func (h *host) try(ctx context.Context, calls chan<- func()) (_ hello, retry boo
 		c.blame(g.err)
 	}
 	c.end(time.Second) // it may be about to say why
-	return hello{}, c.mayRetry(), c.noHello(g)
+	return remote.Hello{}, c.mayRetry(), c.noHello(g)
 }
 
 // agree returns the number of processors on which all ranks base their choices, and
 // checks that the hosts can run what is copied.
-func (j *job) agree(greetings []hello, copied bool) (processors int, err error) {
+func (j *job) agree(greetings []remote.Hello, copied bool) (processors int, err error) {
 	processors = -1
 	for i, g := range greetings {
 		h := j.hosts[i]

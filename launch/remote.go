@@ -2,14 +2,12 @@ package launch
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 // A Remote says on which hosts the ranks of a job run, and how they are reached.
@@ -117,7 +115,7 @@ func (r *Remote) command(host, path string, bytes int64) []string {
 		ssh = []string{"ssh"}
 	}
 	if copies {
-		agent = append([]string{"sh", "-c", copyScript, "chorale", strconv.FormatInt(bytes, 10)}, agent...)
+		agent = append([]string{"sh", "-c", remote.CopyScript(buildPrefix), "chorale", strconv.FormatInt(bytes, 10)}, agent...)
 	}
 	for i, word := range agent {
 		agent[i] = quote(word)
@@ -149,91 +147,4 @@ func (r *Remote) environment(env []string) (passed []string) {
 		}
 	}
 	return passed
-}
-
-// copyScript runs an agent. Its arguments are the length of the launcher's executable, the
-// path of the agent and the arguments of that. If nothing is at the path, the script asks
-// for the executable on standard output, reads it from standard input, and keeps it for
-// as long as it runs. It has nothing in it that a login shell finds between single
-// quotes.
-const copyScript = `n=$1; shift; if [ -x "$1" ]; then exec "$@"; fi; shift; ` +
-	`d=$(mktemp -d "${TMPDIR:-/tmp}/` + buildPrefix + `XXXXXXXXXX") || exit; ` +
-	`echo; echo "` + copyMagic + `$(uname -sm)"; head -c "$n" >"$d/chorale"; s=1; ` +
-	`if [ $(($(wc -c <"$d/chorale"))) = "$n" ] && chmod 700 "$d/chorale"; then ` + envAgentDir + `="$d" "$d/chorale" "$@"; s=$?; fi; ` +
-	`rm -rf "$d"; exit $s`
-
-const (
-	// copyMagic begins the line with which copyScript asks for the executable. What
-	// uname says of the host follows.
-	copyMagic = "chorale-copy "
-
-	// envAgentDir names the directory of an agent that was copied.
-	envAgentDir = "CHORALE_AGENT_DIR"
-
-	// agentMagic begins the line with which an agent begins. A hello in JSON follows.
-	agentMagic = "chorale-agent "
-
-	// agentVersion is that of the protocol between launcher and agent.
-	agentVersion = 1
-
-	// maxHello bounds what a host prints before the end of that line, in bytes.
-	maxHello = 64 << 10
-
-	// maxOrders bounds the line with which the launcher answers, in bytes.
-	maxOrders = 16 << 20
-)
-
-// A hello is what an agent says of itself and of its host.
-type hello struct {
-	Version    int    `json:"version"`
-	OS         string `json:"os"`
-	Arch       string `json:"arch"`
-	Processors int    `json:"processors"`
-}
-
-// orders are what a launcher wants an agent to run. They are one line of JSON. If the
-// program is copied, its bytes follow, and then frames.
-type orders struct {
-	Secret     string   `json:"secret"`
-	Control    string   `json:"control"`
-	Transport  string   `json:"transport"` // auto, shm or tcp
-	Size       int      `json:"size"`
-	Ranks      []int    `json:"ranks"` // those of the host
-	Processors int      `json:"processors,omitempty"`
-	Stall      int64    `json:"stall,omitempty"` // ns
-	Program    string   `json:"program"`         // argument 0
-	Path       string   `json:"path,omitempty"`  // of the executable, unless it is copied
-	Bytes      int64    `json:"bytes,omitempty"` // the length of the executable, if it is copied
-	Args       []string `json:"args,omitempty"`
-	Dir        string   `json:"dir,omitempty"`
-	AnyDir     bool     `json:"anyDir,omitempty"` // the agent's own will do if there is no Dir
-	Env        []string `json:"env,omitempty"`
-	Input      bool     `json:"input,omitempty"` // rank 0 has a standard input
-	Verbose    bool     `json:"verbose,omitempty"`
-}
-
-// parseOrders parses the line of a launcher, which has the secret that is returned.
-func parseOrders(line []byte) (o orders, secret proof.Secret, err error) {
-	if err := json.Unmarshal(line, &o); err != nil {
-		return o, secret, fmt.Errorf("%d bytes that are no orders of a launcher", len(line)) // an error could quote the secret
-	}
-	secret, err = proof.ParseSecret(o.Secret)
-	switch {
-	case err != nil:
-		return o, secret, err
-	case o.Size < 1 || o.Size > maxRanks || len(o.Ranks) < 1 || len(o.Ranks) > o.Size:
-		return o, secret, fmt.Errorf("%d of %d ranks: want at least 1, and at most %d", len(o.Ranks), o.Size, maxRanks)
-	case o.Transport != "auto" && o.Transport != "shm" && o.Transport != "tcp":
-		return o, secret, fmt.Errorf("no transport %q between hosts: want auto, shm or tcp", o.Transport)
-	case o.Bytes < 0 || (o.Bytes == 0) == (o.Path == ""):
-		return o, secret, fmt.Errorf("a program %q of %d bytes: want a path, or a length", o.Path, o.Bytes)
-	case o.Stall < 0 || o.Processors < 0 || o.Program == "" || o.Control == "":
-		return o, secret, fmt.Errorf("orders without a program, or with a number below 0")
-	}
-	for i, rank := range o.Ranks {
-		if rank < 0 || rank >= o.Size || i > 0 && rank <= o.Ranks[i-1] {
-			return o, secret, fmt.Errorf("ranks %v: want each once, in order, from 0 to %d", o.Ranks, o.Size-1)
-		}
-	}
-	return o, secret, nil
 }

@@ -207,7 +207,7 @@ func processesWith(t *testing.T, variable string) (pids []string) {
 }
 
 func TestAConnectionThatBreaksEndsTheJob(t *testing.T) {
-	cfg, _ := remote(t, "a,b", "idle")
+	cfg, _ := onHosts(t, "a,b", "idle")
 	ended := false
 	cfg.Verbose = true
 	var stderr lockedBuilder

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 // fakeSSH DIR OPTIONS HOST COMMAND is an ssh whose hosts are this machine, with an
@@ -81,8 +83,8 @@ func fakeSSH(args []string) error {
 	return err
 }
 
-// remote is the configuration of a job on hosts of fakeSSH. Dir is the hosts' own.
-func remote(t *testing.T, list, program string, args ...string) (cfg Config, dir string) {
+// onHosts is the configuration of a job on hosts of fakeSSH. Dir is the hosts' own.
+func onHosts(t *testing.T, list, program string, args ...string) (cfg Config, dir string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the login shells are those of Unix")
@@ -99,7 +101,7 @@ func remote(t *testing.T, list, program string, args ...string) (cfg Config, dir
 
 // shellOn is the configuration of a job of shells on those hosts.
 func shellOn(t *testing.T, list, script string) Config {
-	cfg, _ := remote(t, list, "")
+	cfg, _ := onHosts(t, list, "")
 	cfg.Program, cfg.Args = "sh", []string{"-c", script}
 	return cfg
 }
@@ -132,7 +134,7 @@ func checkEmpty(t *testing.T, dir string) {
 func TestRanksOfSeveralHostsFindEachOther(t *testing.T) {
 	for _, transport := range []string{"auto", "tcp"} {
 		for _, rounds := range []bool{false, true} {
-			cfg, _ := remote(t, "a,b:4,c:2", "ring", "5")
+			cfg, _ := onHosts(t, "a,b:4,c:2", "ring", "5")
 			cfg.Transport, cfg.Remote.Rounds = transport, rounds
 			r := runRemotely(t, cfg)
 			if r.end != nil || strings.Count(r.out.String(), "token 5\n") != 7 || !strings.Contains(r.out.String(), "[6] token") {
@@ -146,12 +148,12 @@ func TestRanksOfOneHostShareItsMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ranks share memory on Linux only")
 	}
-	cfg, _ := remote(t, "a:3", "ring", "5")
+	cfg, _ := onHosts(t, "a:3", "ring", "5")
 	cfg.Transport = "shm"
 	if r := runRemotely(t, cfg); r.end != nil || strings.Count(r.out.String(), "token 5\n") != 3 {
 		t.Errorf("%v\n%s%s", r.end, &r.out, &r.err)
 	}
-	cfg, _ = remote(t, "a:2,b:2", "ring", "5")
+	cfg, _ = onHosts(t, "a:2,b:2", "ring", "5")
 	cfg.Verbose = true
 	r := runRemotely(t, cfg)
 	if said := r.err.String(); r.end != nil || strings.Count(said, "shared memory: ") != 2 || !strings.Contains(said, "chorale: host b: shared memory: ") {
@@ -186,7 +188,7 @@ func TestTheRootCauseIsNamedAcrossHosts(t *testing.T) {
 		{"killed", "rank 3 on host b was killed by signal 9 (killed)", 137},
 		{"7", "rank 3 on host b exited with status 7", 7},
 	} {
-		cfg, _ := remote(t, "a:2,b:2,c", "ring", "100", "3", test.how)
+		cfg, _ := onHosts(t, "a:2,b:2,c", "ring", "100", "3", test.how)
 		r := runRemotely(t, cfg)
 		if r.end == nil || r.end.Error() != test.want || Status(r.end) != test.status {
 			t.Errorf("%v, status %d; want %s, status %d\n%s", r.end, Status(r.end), test.want, test.status, &r.err)
@@ -195,7 +197,7 @@ func TestTheRootCauseIsNamedAcrossHosts(t *testing.T) {
 }
 
 func TestWhatRanksPrintElsewhereIsUnchanged(t *testing.T) {
-	const bytes = 3 * streamWindow
+	const bytes = 3 * remote.StreamWindow
 	cfg := shellOn(t, "a,b", `printf 'out\n\nno end'; head -c `+strconv.Itoa(bytes)+` /dev/zero >&2; exit 3`)
 	cfg.Size, cfg.Unlabeled = 1, true
 	r := runRemotely(t, cfg)
@@ -206,11 +208,11 @@ func TestWhatRanksPrintElsewhereIsUnchanged(t *testing.T) {
 
 func TestStandardInputGoesToRank0OnItsHost(t *testing.T) {
 	cfg := shellOn(t, "a,b", `cat; echo end $CHORALE_RANK`)
-	text := strings.Repeat("a line\n", streamWindow)
+	text := strings.Repeat("a line\n", remote.StreamWindow)
 	cfg.Stdin = strings.NewReader(text)
 	r := runRemotely(t, cfg)
-	if got := strings.Count(r.out.String(), "[0] a line\n"); got != streamWindow || r.end != nil || !strings.Contains(r.out.String(), "[1] end 1") {
-		t.Errorf("%d lines, want %d: %v\n%s", got, streamWindow, r.end, &r.err)
+	if got := strings.Count(r.out.String(), "[0] a line\n"); got != remote.StreamWindow || r.end != nil || !strings.Contains(r.out.String(), "[1] end 1") {
+		t.Errorf("%d lines, want %d: %v\n%s", got, remote.StreamWindow, r.end, &r.err)
 	}
 }
 
@@ -296,7 +298,7 @@ func TestNoiseOfALoginShellIsSkippedAndShown(t *testing.T) {
 }
 
 func TestAHostWithoutChoraleGetsACopy(t *testing.T) {
-	cfg, _ := remote(t, "bare:2,bare2,a", "ring", "5")
+	cfg, _ := onHosts(t, "bare:2,bare2,a", "ring", "5")
 	if r := runRemotely(t, cfg); r.end != nil || strings.Count(r.out.String(), "token 5\n") != 4 {
 		t.Errorf("%v\n%s%s", r.end, &r.out, &r.err)
 	}

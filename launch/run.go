@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
 // A Config says what to run, and how. The zero value of a field that is not
@@ -87,7 +88,7 @@ var Transports = []string{"auto", "inproc", "shm", "tcp"}
 
 // maxRanks is more processes than a machine can run: a larger number is refused
 // before any process is started.
-const maxRanks = 1 << 16
+const maxRanks = remote.MaxRanks
 
 // Run starts the job and returns when every rank has ended and all output has been
 // forwarded. When a rank fails, the others are ended too.

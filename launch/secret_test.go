@@ -102,7 +102,7 @@ func main() {
 			Size: 2, Program: dir, Transport: transport, Stdout: &out, Stderr: &stderr, Verbose: true, Guard: []string{"guard"},
 		}
 		if transport == "on two hosts" {
-			there, _ := remote(t, "a,b", "")
+			there, _ := onHosts(t, "a,b", "")
 			cfg.Transport, cfg.Remote = "", there.Remote
 			cfg.Remote.Env = []string{"SEARCH", "FOUND"}
 		}
