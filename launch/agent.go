@@ -68,7 +68,7 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 	a, err := newAgent(frames, line, guard)
 	if err == nil {
 		if copied {
-			a.job.guard.send(guardMessage{Path: filepath.Clean(dir)})
+			a.job.guard.Remove(filepath.Clean(dir))
 		}
 		defer a.job.close()
 		err = a.run(in)
@@ -210,7 +210,7 @@ func (a *agent) program(in *bufio.Reader) (path string, err error) {
 		}
 		return "", fmt.Errorf("%w: want an executable of this host", err)
 	}
-	dir, err := a.job.tempDir()
+	dir, err := a.job.guard.TempDir()
 	if err != nil {
 		return "", err
 	}

@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -71,21 +70,6 @@ func dirOf(file string) string {
 	return "." + string(filepath.Separator) + dir
 }
 
-// buildPrefix begins the name of the directory of a build, or of a copied program. The rest is random, and no
-// part of the job's secret: other users can read the names of directories.
-const buildPrefix = "chorale-"
-
-// tempDir makes a directory for this user alone, which is removed when the job is over.
-func (j *job) tempDir() (string, error) {
-	// The guard learns of the directory before it exists, so that none is left.
-	tmp, err := filepath.Abs(filepath.Join(os.TempDir(), buildPrefix+rand.Text()))
-	if err != nil {
-		return "", err
-	}
-	j.guard.send(guardMessage{Path: tmp})
-	return tmp, os.Mkdir(tmp, 0o700)
-}
-
 // build builds the Go package in a directory, as part of that directory's own
 // module, and returns the path of the executable.
 func (j *job) build(ctx context.Context, dir string) (string, error) {
@@ -93,7 +77,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("building %s takes the go command: %w", dir, err)
 	}
-	tmp, err := j.tempDir()
+	tmp, err := j.guard.TempDir()
 	if err != nil {
 		return "", err
 	}
@@ -103,7 +87,7 @@ func (j *job) build(ctx context.Context, dir string) (string, error) {
 	}
 	cmd := exec.Command(goCommand, "build", "-o", bin+string(filepath.Separator), ".")
 	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, j.mark) // so that intermediate files are removed too
+	cmd.Env = append(slices.Clone(j.cfg.Env), "GOTMPDIR="+work, j.guard.Mark()) // so that intermediate files are removed too
 	p := &process{rank: -1, name: "go build " + dir, cmd: cmd}
 	if err := j.start(p, j.forward("", false)); err != nil {
 		return "", err

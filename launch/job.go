@@ -18,6 +18,7 @@ import (
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/output"
 	"github.com/chorale-go/chorale/transport/shm"
 )
@@ -26,8 +27,7 @@ import (
 type job struct {
 	cfg     Config
 	secret  proof.Secret
-	mark    string // a variable in the environment of every process of this job on this host
-	guard   *guard
+	guard   *guard.Guard
 	control *control.Server // nil if the ranks do not join
 	memory  *os.File        // the ranks' shared memory; nil if they share none
 	out     *output.Sink
@@ -54,16 +54,15 @@ type event struct {
 }
 
 func newJob(cfg Config, secret proof.Secret) (*job, error) {
-	guard, err := startGuard(cfg.Guard)
+	g, err := guard.Start(cfg.Guard, withoutJobEnv(os.Environ()))
 	if err != nil {
 		return nil, err
 	}
 	j := &job{
 		cfg:    cfg,
 		secret: secret,
-		mark:   newMark(),
 		calls:  make(chan func()),
-		guard:  guard,
+		guard:  g,
 		events: make(chan event),
 		broken: make(chan error, 2),
 		stops:  make(chan os.Signal, 1),
@@ -71,9 +70,8 @@ func newJob(cfg Config, secret proof.Secret) (*job, error) {
 	}
 	notifyStop(j.stops)
 	j.out, j.err = output.NewSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
-	guard.send(guardMessage{Mark: j.mark})
-	if guard.cmd != nil {
-		j.report("guard: process %d", guard.cmd.Process.Pid)
+	if pid := g.Pid(); pid != 0 {
+		j.report("guard: process %d", pid)
 	}
 	return j, nil
 }
@@ -88,7 +86,7 @@ func (j *job) close() {
 	if j.memory != nil {
 		j.memory.Close()
 	}
-	j.guard.close()
+	j.guard.Close()
 }
 
 // report prints a line of -v. It blocks while the output is blocked, so the
@@ -247,7 +245,7 @@ func (j *job) process(program string, rank int, env JobEnv) *process {
 		Path: program,
 		Args: append([]string{j.cfg.Program}, j.cfg.Args...),
 		Dir:  j.cfg.Dir,
-		Env:  append(append(slices.Clone(j.cfg.Env), env.environ()...), j.mark),
+		Env:  append(append(slices.Clone(j.cfg.Env), env.environ()...), j.guard.Mark()),
 	}}
 	if rank <= 0 {
 		p.input = j.cfg.Stdin
@@ -304,14 +302,14 @@ func (j *job) start(p *process, outputs [2]func(io.Reader)) error {
 	if p.rank >= 0 && j.memory != nil {
 		p.cmd.ExtraFiles = []*os.File{j.memory}
 	}
-	p.cmd.SysProcAttr = ownGroup()
+	p.cmd.SysProcAttr = guard.OwnGroup()
 	if err := p.cmd.Start(); err != nil {
 		if input != nil {
 			input.Close()
 		}
 		return err
 	}
-	j.guard.send(guardMessage{Group: p.cmd.Process.Pid})
+	j.guard.Started(p.cmd.Process.Pid)
 	if input != nil {
 		go feed(input, p.input, j.over)
 	}
@@ -338,7 +336,7 @@ func (j *job) watch(p *process) {
 	}
 	j.report("%v %s", p, exit.phrase())
 	p.finish(j.over)
-	j.guard.send(guardMessage{Ended: p.cmd.Process.Pid})
+	j.guard.Ended(p.cmd.Process.Pid)
 	p.notify(event{task: p, finished: true})
 }
 

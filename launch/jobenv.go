@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"crypto/rand"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -226,19 +226,6 @@ func (e JobEnv) environ() []string {
 // tokenVariable returns the variable that gives a rank the job's secret. Other users of the machine cannot read it there.
 func tokenVariable(s proof.Secret) string { return envToken + "=" + s.Reveal() }
 
-// envMark is a variable by which a guard finds the processes of its job: each host's
-// processes have a value of their own, also where several hosts are one machine.
-const envMark = "CHORALE_MARK"
-
-// newMark returns a variable that the environment of no other process holds.
-func newMark() string { return envMark + "=" + rand.Text() }
-
-// isMark reports whether v is what newMark returns.
-func isMark(v string) bool {
-	text, ok := strings.CutPrefix(v, envMark+"=")
-	return ok && len(text) >= 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
-}
-
 // withoutJobEnv returns env without the variables that describe a job, of whichever
 // launcher, so that a job that a rank starts is a job of its own.
 func withoutJobEnv(env []string) []string {
@@ -246,7 +233,7 @@ func withoutJobEnv(env []string) []string {
 	kept := make([]string, 0, len(env))
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
-		if name != envMark && !slices.Contains(envNames, name) {
+		if name != guard.Variable && !slices.Contains(envNames, name) {
 			kept = append(kept, v)
 		}
 	}

@@ -61,7 +61,6 @@ var programs = map[string]func(args []string) error{
 	"describe": report,
 	"ssh":      fakeSSH,
 	"remote":   launchRemote,
-	"sleep":    func([]string) error { time.Sleep(time.Hour); return nil }, // until it is killed
 }
 
 // ring ROUNDS [RANK END] sends a token around the ring ROUNDS times. In the middle,

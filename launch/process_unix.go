@@ -54,9 +54,6 @@ func signalGroup(p *os.Process, sig os.Signal) {
 	syscall.Kill(-p.Pid, sig.(syscall.Signal)) // fails only if the group is empty
 }
 
-// killGroup kills the group that a process has led.
-func killGroup(pid int) { syscall.Kill(-pid, syscall.SIGKILL) }
-
 // killedBy returns the signal that ended a process, or nil.
 func killedBy(state *os.ProcessState) os.Signal {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -64,6 +61,3 @@ func killedBy(state *os.ProcessState) os.Signal {
 	}
 	return nil
 }
-
-// ownSession detaches a process from the launcher's terminal.
-func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -19,14 +19,6 @@ var wireSignals = map[string]syscall.Signal{
 	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
 }
 
-func executable() (string, error) { return os.Executable() }
-
-func ownGroup() *syscall.SysProcAttr { return nil }
-
-func ownSession() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
-}
-
 // notifyStop does nothing: Windows does not stop processes.
 func notifyStop(chan<- os.Signal) {}
 
@@ -37,14 +29,6 @@ func (s *supervisor) stop() {}
 func signalGroup(p *os.Process, sig os.Signal) {
 	if sig != os.Interrupt {
 		p.Kill()
-	}
-}
-
-// killGroup kills a process.
-func killGroup(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		p.Kill()
-		p.Release()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
@@ -115,7 +116,7 @@ func (r *Remote) command(host, path string, bytes int64) []string {
 		ssh = []string{"ssh"}
 	}
 	if copies {
-		agent = append([]string{"sh", "-c", remote.CopyScript(buildPrefix), "chorale", strconv.FormatInt(bytes, 10)}, agent...)
+		agent = append([]string{"sh", "-c", remote.CopyScript(guard.Prefix), "chorale", strconv.FormatInt(bytes, 10)}, agent...)
 	}
 	for i, word := range agent {
 		agent[i] = quote(word)

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/launch/internal/guard"
 )
 
 func TestAHostThatIsNotReachedEndsTheStart(t *testing.T) {
@@ -176,7 +178,7 @@ func TestNothingRemainsOnAnyHostWhateverDies(t *testing.T) {
 				t.Error("the launcher ends with success")
 			}
 			await(t, "nothing is left of the job", func() bool {
-				left, err := filepath.Glob(filepath.Join(dir, buildPrefix+"*"))
+				left, err := filepath.Glob(filepath.Join(dir, guard.Prefix+"*"))
 				return err == nil && len(left) == 0 && len(processesWith(t, "TMPDIR="+dir)) == 0
 			})
 		})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
@@ -126,7 +127,7 @@ func runRemotely(t *testing.T, cfg Config) *result {
 // checkEmpty checks that no copy of a program is left.
 func checkEmpty(t *testing.T, dir string) {
 	t.Helper()
-	if left, err := filepath.Glob(filepath.Join(dir, buildPrefix+"*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(dir, guard.Prefix+"*")); err != nil || len(left) > 0 {
 		t.Errorf("the hosts keep %q, %v", left, err)
 	}
 }
@@ -395,7 +396,7 @@ func TestAProgramIsCopiedUnlessEveryHostHasIt(t *testing.T) {
 	cfg := shellOn(t, "a,b", "")
 	cfg.Program, cfg.Args, cfg.Unlabeled = script, nil, true
 	r := runRemotely(t, cfg)
-	copied := regexp.QuoteMeta(filepath.Join(cfg.Remote.SSH[2], buildPrefix)) + `\w+/my script\n`
+	copied := regexp.QuoteMeta(filepath.Join(cfg.Remote.SSH[2], guard.Prefix)) + `\w+/my script\n`
 	if got := len(regexp.MustCompile(copied).FindAllString(r.out.String(), -1)); r.end != nil || got != 2 || strings.Count(r.out.String(), "drwx------") != 2 {
 		t.Errorf("%d ranks run copies: %v\n%s%s", got, r.end, &r.out, &r.err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
@@ -187,6 +188,15 @@ func (c Config) complete() (Config, error) {
 
 func errTransport(name string) error {
 	return usagef("no transport %q: want one of %s", name, strings.Join(Transports, ", "))
+}
+
+// Guard is the main loop of a guard process. It reads the launcher's messages
+// from r, normally standard input. When r ends, for whatever reason, it removes
+// the processes and files that the job has left, and returns. [Run] starts a
+// guard if [Config.Guard] is set.
+func Guard(r io.Reader) {
+	signal.Ignore(forwarded...) // the launcher handles them, and ends the job in good order
+	guard.Run(r)
 }
 
 // Notify relays to c the signals that a launcher forwards to its ranks. From then

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/launch/internal/guard"
 )
 
 // A lab is a few hosts, each a network namespace with an sshd of its own, on a bridge in
@@ -146,7 +147,7 @@ func (l *lab) launcher(hosts, program string, args ...string) (launcher *exec.Cm
 func (l *lab) checkNothingIsLeft() {
 	l.t.Helper()
 	await(l.t, "nothing is left on any host", func() bool {
-		files, err := filepath.Glob(l.path(buildPrefix + "*"))
+		files, err := filepath.Glob(l.path(guard.Prefix + "*"))
 		return err == nil && len(files) == 0 && len(processesWith(l.t, "TMPDIR="+l.dir)) == 0
 	})
 }

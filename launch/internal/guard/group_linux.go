@@ -1,4 +1,4 @@
-package launch
+package guard
 
 import "syscall"
 
@@ -6,8 +6,8 @@ import "syscall"
 // even if the file has been replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-// ownGroup gives a process a group of its own, and makes the kernel kill it when
+// OwnGroup gives a process a group of its own, and makes the kernel kill it when
 // the thread that started it ends.
-func ownGroup() *syscall.SysProcAttr {
+func OwnGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,4 +1,4 @@
-package launch
+package guard
 
 import (
 	"fmt"
@@ -9,7 +9,25 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 )
+
+// The test binary is also the guard, and a process that never ends by itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "guard":
+			Run(os.Stdin)
+			return
+		case "sleep":
+			time.Sleep(time.Hour)
+			return
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func TestAGuardRemovesProcessesAndFiles(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -20,22 +38,22 @@ func TestAGuardRemovesProcessesAndFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			left := startIdle(t)
 			spared := startIdle(t)
-			path := filepath.Join(t.TempDir(), buildPrefix+"test")
-			g, err := startGuard(args)
+			path := filepath.Join(t.TempDir(), Prefix+"test")
+			g, err := Start(args, os.Environ())
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.send(guardMessage{Group: left.Process.Pid})
-			g.send(guardMessage{Group: spared.Process.Pid})
-			g.send(guardMessage{Ended: spared.Process.Pid})
-			g.send(guardMessage{Path: path})
+			g.Started(left.Process.Pid)
+			g.Started(spared.Process.Pid)
+			g.Ended(spared.Process.Pid)
+			g.Remove(path)
 			if err := os.MkdirAll(filepath.Join(path, "deep"), 0o777); err != nil {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(name, "after") {
 				g.cmd.Process.Kill()
 			}
-			g.close()
+			g.Close()
 			if _, err := os.Stat(path); !os.IsNotExist(err) {
 				t.Errorf("%s is still there", path)
 			}
@@ -100,7 +118,7 @@ func FuzzGuard(f *testing.F) {
 			case what == "kill" && group > 1:
 				killed++
 			case what == "sweep" && isMark(of):
-			case what == "remove" && strings.HasPrefix(of, "/") && !strings.Contains(of, "/../") && strings.Contains(of, "/"+buildPrefix):
+			case what == "remove" && strings.HasPrefix(of, "/") && !strings.Contains(of, "/../") && strings.Contains(of, "/"+Prefix):
 			default:
 				t.Errorf("%q makes it %s", notes, act)
 			}
@@ -115,7 +133,7 @@ func FuzzGuard(f *testing.F) {
 func startIdle(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "sleep")
-	cmd.SysProcAttr = ownGroup()
+	cmd.SysProcAttr = OwnGroup()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

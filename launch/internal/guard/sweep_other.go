@@ -1,6 +1,6 @@
 //go:build !linux
 
-package launch
+package guard
 
 // sweep returns 0: other systems do not show a process's environment.
 func sweep(string) (found int) { return 0 }

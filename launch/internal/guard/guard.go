@@ -1,33 +1,48 @@
-package launch
+package guard
 
 import (
 	"bufio"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Guard is the main loop of a guard process. It reads the launcher's messages
-// from r, normally standard input. When r ends, for whatever reason, it removes
-// the processes and files that the job has left, and returns. [Run] starts a
-// guard if [Config.Guard] is set.
-func Guard(r io.Reader) {
-	signal.Ignore(forwarded...) // the launcher handles them, and ends the job in good order
+// Run is the main loop of a guard process. It reads the launcher's messages from r. When
+// r ends, for whatever reason, it removes the processes and files that the job has left,
+// and returns.
+func Run(r io.Reader) {
 	c := cleanup{effects: system}
 	c.read(r)
 	c.run()
 }
 
-// A guardMessage tells a guard of something that must not outlive the job. It is
+// Prefix begins the names of files and directories that a guard removes. The rest is
+// random, and no part of the job's secret: other users can read the names of directories.
+const Prefix = "chorale-"
+
+// Variable is the name of a variable by which a guard finds the processes of its job: each
+// host's processes have a value of their own, also where several hosts are one machine.
+const Variable = "CHORALE_MARK"
+
+// newMark returns a variable that the environment of no other process holds.
+func newMark() string { return Variable + "=" + rand.Text() }
+
+// isMark reports whether v is what newMark returns.
+func isMark(v string) bool {
+	text, ok := strings.CutPrefix(v, Variable+"=")
+	return ok && len(text) >= 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// A message tells a guard of something that must not outlive the job. It is
 // one line of JSON with one field.
-type guardMessage struct {
+type message struct {
 	Mark  string `json:"mark,omitempty"`  // a variable in the environment of every process of the job
 	Group int    `json:"group,omitempty"` // a process group that was started
 	Ended int    `json:"ended,omitempty"` // a process group that has ended
@@ -55,7 +70,7 @@ var system = effects{killGroup, sweep, os.RemoveAll}
 // writes is no reason to begin earlier.
 func (c *cleanup) read(r io.Reader) {
 	for in := bufio.NewScanner(r); in.Scan(); {
-		var m guardMessage
+		var m message
 		if json.Unmarshal(in.Bytes(), &m) == nil {
 			c.record(m)
 		}
@@ -66,7 +81,7 @@ func (c *cleanup) read(r io.Reader) {
 // record adds to the list what a message names, or strikes it out. It ignores what no
 // job has: group 1 would be every process, and a variable of others would be those of
 // the user.
-func (c *cleanup) record(m guardMessage) {
+func (c *cleanup) record(m message) {
 	switch {
 	case isMark(m.Mark):
 		c.mark = m.Mark
@@ -77,7 +92,7 @@ func (c *cleanup) record(m guardMessage) {
 		c.groups[m.Group] = true
 	case m.Ended != 0:
 		delete(c.groups, m.Ended)
-	case filepath.IsAbs(m.Path) && filepath.Clean(m.Path) == m.Path && strings.HasPrefix(filepath.Base(m.Path), buildPrefix):
+	case filepath.IsAbs(m.Path) && filepath.Clean(m.Path) == m.Path && strings.HasPrefix(filepath.Base(m.Path), Prefix):
 		c.paths = append(c.paths, m.Path)
 	}
 }
@@ -103,22 +118,25 @@ func (c *cleanup) run() {
 	}
 }
 
-// A guard is the launcher's end of its guard process. Its methods may be called
+// A Guard is the launcher's end of its guard process. Its methods may be called
 // concurrently.
-type guard struct {
+type Guard struct {
+	mark string
+
 	mu      sync.Mutex
 	cleanup cleanup        // for the launcher to run if the guard process fails
 	pipe    io.WriteCloser // nil without a guard process
 	cmd     *exec.Cmd
 }
 
-// startGuard starts this process's own executable with the arguments given, or
-// nothing if args is nil. The guard process gets a session of its own, so that a
-// signal that ends the launcher does not reach it. Its environment lacks the
-// mark of the job, so that it does not kill itself in the sweep.
-func startGuard(args []string) (*guard, error) {
-	g := &guard{cleanup: cleanup{effects: system}}
+// Start starts this process's own executable with the arguments given, which calls [Run],
+// or nothing if args is nil. The guard process gets a session of its own, so that a
+// signal that ends the launcher does not reach it. Its environment env lacks the mark of
+// any job, so that no guard kills it in a sweep.
+func Start(args, env []string) (*Guard, error) {
+	g := &Guard{mark: newMark(), cleanup: cleanup{effects: system}}
 	if args == nil {
+		g.send(message{Mark: g.mark})
 		return g, nil
 	}
 	path, err := executable()
@@ -128,7 +146,7 @@ func startGuard(args []string) (*guard, error) {
 	g.cmd = &exec.Cmd{
 		Path:        path,
 		Args:        append([]string{os.Args[0]}, args...),
-		Env:         withoutJobEnv(os.Environ()),
+		Env:         env,
 		Dir:         string(filepath.Separator), // it keeps no directory in use
 		SysProcAttr: ownSession(),
 	}
@@ -138,11 +156,44 @@ func startGuard(args []string) (*guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the guard: %w", err)
 	}
+	g.send(message{Mark: g.mark})
 	return g, nil
 }
 
-// send sends a message to the guard process. If that is dead, close does its work.
-func (g *guard) send(m guardMessage) {
+// Mark returns a variable for the environment of every process of the job on this host.
+func (g *Guard) Mark() string { return g.mark }
+
+// Pid returns the number of the guard process, or 0 if there is none.
+func (g *Guard) Pid() int {
+	if g.cmd == nil {
+		return 0
+	}
+	return g.cmd.Process.Pid
+}
+
+// Started says that a process has been started with [OwnGroup].
+func (g *Guard) Started(pid int) { g.send(message{Group: pid}) }
+
+// Ended says that the group of a process is gone.
+func (g *Guard) Ended(pid int) { g.send(message{Ended: pid}) }
+
+// Remove has a file or directory removed when the job is over, which may exist only later.
+// Its path is absolute, and its name begins with [Prefix].
+func (g *Guard) Remove(path string) { g.send(message{Path: path}) }
+
+// TempDir makes a directory for this user alone, which is removed when the job is over.
+func (g *Guard) TempDir() (string, error) {
+	// The guard learns of the directory before it exists, so that none is left.
+	tmp, err := filepath.Abs(filepath.Join(os.TempDir(), Prefix+rand.Text()))
+	if err != nil {
+		return "", err
+	}
+	g.Remove(tmp)
+	return tmp, os.Mkdir(tmp, 0o700)
+}
+
+// send sends a message to the guard process. If that is dead, Close does its work.
+func (g *Guard) send(m message) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cleanup.record(m)
@@ -151,10 +202,10 @@ func (g *guard) send(m guardMessage) {
 	}
 }
 
-// close makes the guard process clean up, and returns when it is done. If there
+// Close makes the guard process clean up, and returns when it is done. If there
 // is no guard process, or it is killed or does not end within twice
 // cleanupTimeout, the launcher runs the cleanup itself.
-func (g *guard) close() {
+func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.cmd != nil {

@@ -1,4 +1,4 @@
-package launch
+package guard
 
 import (
 	"bytes"
