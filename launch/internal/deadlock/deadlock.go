@@ -11,8 +11,8 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
-// A deadlock is ranks that wait for each other: each for the next one, and the last
-// one for the first. The calls of one communicator cannot bring it about, because
+// A Cycle is a deadlock: each of its ranks waits for the next one, and the last one for
+// the first. The calls of one communicator cannot bring it about, because
 // messages of different calls are a mismatch; those of two communicators, in
 // different orders, can.
 type Cycle []wait
@@ -28,7 +28,7 @@ type wait struct {
 //
 // A rank is in a deadlock if everything that waits there waits for a rank in a
 // deadlock which is not in the same call: all of them may be in one call, and wait
-// for messages that are on their way. FindDeadlock takes time proportional to the
+// for messages that are on their way. It takes time proportional to the
 // number of peers in stalls times the number of ranks with stalls, at most.
 func find(stalls [][]transport.Stall) Cycle {
 	blocked := make([]bool, len(stalls))
@@ -195,6 +195,7 @@ func (d Cycle) Report(patience time.Duration) string {
 		patience*2/3, d)
 }
 
+// The bounds of a report.
 const (
 	MaxStalls = 8   // stalls of a report
 	MaxPeers  = 32  // peers of a stall: each is one for which the operation waits

@@ -27,7 +27,7 @@ type Sink struct {
 	failed func(error) // called once, when a write fails
 }
 
-// Turns decide whose turn it is to write to a file. No other stream writes between
+// turns decide whose turn it is to write to a file. No other stream writes between
 // the pieces of a line, unless the line keeps it waiting for too long.
 type turns struct {
 	lock chan struct{}   // full while a stream writes; guards all that follows
@@ -65,8 +65,8 @@ func maybeSame(a, b io.Writer) bool {
 // WriteLine writes a line that belongs to no stream, with its end.
 func (s *Sink) WriteLine(line string) { s.write(&Stream{}, []byte(line), false) }
 
-// write writes p, which a line of the stream that goes on begins with, if there is
-// one. If open is set, the last line of p goes on. Write never fails: if the
+// write writes p for a stream. If a line of the stream goes on, p continues it. If open
+// is set, the last line of p goes on. Write never fails: if the
 // launcher's output fails, the processes are ended by a signal, not by a blocked
 // pipe.
 func (s *Sink) write(from *Stream, p []byte, open bool) {

@@ -51,9 +51,9 @@ func CopyScript(prefix string) string {
 		`rm -rf "$d"; exit $s`
 }
 
-// ReadHello reads an agent's hello. Noise is what comes before. If there is no agent, copy
-// is called, at most once, with what uname says of the host.
-func ReadHello(r *bufio.Reader, copy func(system string) error) (h Hello, noise []byte, err error) {
+// ReadHello reads an agent's hello. Noise is what comes before. If there is no agent,
+// sendCopy is called, at most once, with what uname says of the host.
+func ReadHello(r *bufio.Reader, sendCopy func(system string) error) (h Hello, noise []byte, err error) {
 	copied := false
 	for {
 		line, err := ReadLine(r, MaxHello)
@@ -66,7 +66,7 @@ func ReadHello(r *bufio.Reader, copy func(system string) error) (h Hello, noise 
 		}
 		if system, found := bytes.CutPrefix(line, []byte(copyMagic)); found && !copied {
 			copied = true
-			if err := copy(Printable(system, 100)); err != nil {
+			if err := sendCopy(Printable(system, 100)); err != nil {
 				return h, nil, err
 			}
 			continue
