@@ -48,13 +48,17 @@ func (c *Server) assemble() {
 	}
 }
 
-// missing says which ranks have not joined.
+// missing says which ranks have not joined; "" if all have, as when the last of them joins
+// while a timer fires.
 func (c *Server) missing(within time.Duration) string {
 	var missing []int
 	for rank := range c.members {
 		if c.members[rank].conn == nil {
 			missing = append(missing, rank)
 		}
+	}
+	if len(missing) == 0 {
+		return ""
 	}
 	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.Size, within, rankList(missing))
 }
@@ -63,7 +67,9 @@ func (c *Server) missing(within time.Duration) string {
 func (c *Server) noticeAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	go c.cfg.Waiting(c.missing(assembleNotice)) // it may block
+	if text := c.missing(assembleNotice); text != "" {
+		go c.cfg.Waiting(text) // it may block
+	}
 }
 
 // refuseAssembly refuses the ranks that have joined, since others have not.
@@ -71,6 +77,9 @@ func (c *Server) refuseAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	why := c.missing(assembleTimeout)
+	if why == "" {
+		return
+	}
 	for rank := range c.members {
 		c.send(rank, message{Refused: why})
 	}

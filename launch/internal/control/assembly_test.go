@@ -113,6 +113,18 @@ func TestRanksLearnWhichOfThemHaveNotJoined(t *testing.T) {
 	}
 }
 
+// A timer may fire while the last rank joins.
+func TestARankThatHasJoinedIsNotRefused(t *testing.T) {
+	c := newAssemblyOf(t, 1)
+	zero := dialRaw(t, c, 0)
+	zero.send(joinLine(0))
+	zero.expect(`{"joined":{"hosts":[0]}}`)
+	c.noticeAssembly() // an error of the test, if it says anything
+	c.refuseAssembly()
+	zero.send(`{"addressQuery":0}`)
+	zero.expect(`{"addressReply":{"rank":0,"address":"here:0"}}`)
+}
+
 // A rank of a launcher that restarts lost ones comes a second time.
 func TestARankOfAnAssemblyJoinsOnce(t *testing.T) {
 	c := newAssemblyOf(t, 2)
