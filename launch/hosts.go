@@ -195,14 +195,6 @@ func (l *hostList) add(h Host) error {
 	return nil
 }
 
-// slotsOf returns the number of slots of all hosts.
-func slotsOf(hosts []Host) (slots int) {
-	for _, h := range hosts {
-		slots += h.Slots
-	}
-	return slots
-}
-
 // place returns the ranks of each host, which have at least size slots together. Ranks
 // fill one host after the other, or in rounds go to each host that has a free slot.
 func place(hosts []Host, size int, rounds bool) (ranks [][]int) {

@@ -160,3 +160,11 @@ func FuzzHosts(f *testing.F) {
 		}
 	})
 }
+
+// slotsOf returns the number of slots of all hosts.
+func slotsOf(hosts []Host) (slots int) {
+	for _, h := range hosts {
+		slots += h.Slots
+	}
+	return slots
+}
