@@ -42,6 +42,14 @@
 // rank ends with its launcher, but the processes that the rank started may live
 // on.
 //
+// # Where things live
+//
+// This package has the job: what is started where, how it ends, and how a rank joins. The
+// packages in internal have what needs no job: control is the protocol with the ranks,
+// remote that with agents, guard removes what a job leaves, output joins what the ranks
+// print, and deadlock finds ranks that wait for each other. Package join knows other
+// launchers.
+//
 // Run may be called by several goroutines at once; Join is called once per
 // process.
 package launch
