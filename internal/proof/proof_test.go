@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -221,6 +222,16 @@ func TestTheSecretIsNotPrinted(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%x", "%s", "%q", "%d"} {
 		if text := fmt.Sprintf(verb, job); !strings.Contains(text, "(secret)") {
 			t.Errorf("%s prints %s", verb, text)
+		}
+	}
+	for name, handler := range map[string]func(io.Writer) slog.Handler{
+		"text": func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+		"JSON": func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+	} {
+		var log strings.Builder
+		slog.New(handler(&log)).Info("joined", "job", job, "secret", testSecret)
+		if strings.Count(log.String(), "(secret)") != 2 {
+			t.Errorf("a log of %s has %s", name, &log)
 		}
 	}
 	if s, err := ParseSecret(testSecret.Reveal()); s != testSecret || err != nil {

@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// A Secret is what the processes of a job know and no other process does. The fmt
-// package does not print it.
+// A Secret is what the processes of a job know and no other process does. The packages fmt,
+// log/slog and encoding/json do not print it.
 type Secret [32]byte
 
 // NewSecret makes a secret at random.
@@ -34,6 +34,10 @@ func (s Secret) Reveal() string { return hex.EncodeToString(s[:]) }
 
 // Format implements [fmt.Formatter], and hides the secret from all verbs.
 func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, "(secret)") }
+
+// MarshalText implements [encoding.TextMarshaler], and hides the secret from loggers and
+// encoders.
+func (s Secret) MarshalText() ([]byte, error) { return []byte("(secret)"), nil }
 
 // Job returns what names the job in public. The secret does not follow from it.
 func (s Secret) Job() (job [16]byte) {
