@@ -41,6 +41,11 @@ type Foreign struct {
 	insecure bool
 }
 
+// Format implements [fmt.Formatter], and hides the token from all verbs.
+func (f Foreign) Format(s fmt.State, _ rune) {
+	fmt.Fprintf(s, "{%s, secret from %q}", f.Place.Launcher, f.SecretSource)
+}
+
 // foreignJob returns the job in which another launcher, or none, has started this process.
 func foreignJob(v *variables) (JobEnv, error) {
 	place, err := join.Find(v.lookup)

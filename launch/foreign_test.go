@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -248,6 +250,35 @@ func TestAJobWithoutASecretIsRefusedWhereOthersReachIt(t *testing.T) {
 		if statuses := b.wait(); statuses[0] != 1 || !strings.Contains(b.ranks[0].err.String(), test.want) {
 			t.Errorf("%v: status %v, %q, want %q", test.vars, statuses, &b.ranks[0].err, test.want)
 		}
+	}
+}
+
+// A program may print what it knows of its job, and a user what chorale env says.
+func TestNobodyPrintsTheToken(t *testing.T) {
+	token := rand.Text()
+	vars := map[string]string{"CHORALE_RANK": "1", "CHORALE_SIZE": "2", "CHORALE_RENDEZVOUS": "node7:4711", "CHORALE_TOKEN": token}
+	env, err := parseJobEnv(func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Secret = proof.SecretOf(token, env.Foreign.Place.Job)
+	data, err := json.Marshal(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := strings.Trim(fmt.Sprint(env.Secret[:4]), "[]")
+	for what, text := range map[string]string{
+		"%v": fmt.Sprintf("%v %v %v", env, env.Foreign, *env.Foreign), "%+v": fmt.Sprintf("%+v %+v", env, *env.Foreign),
+		"%#v": fmt.Sprintf("%#v %#v", env, *env.Foreign), "%x": fmt.Sprintf("%x", *env.Foreign), "JSON": string(data),
+	} {
+		if strings.Contains(text, token) || strings.Contains(text, fmt.Sprintf("%x", token)) || strings.Contains(text, secret) ||
+			strings.Contains(text, strings.ReplaceAll(secret, " ", ",")) {
+			t.Errorf("%s prints %s", what, text)
+		}
+	}
+	b := startByHand(t, 2, setAll("CHORALE_TOKEN="+token), "describe")
+	if statuses := b.wait(); slices.Max(statuses) != 0 || strings.Contains(b.String(), token) || !strings.Contains(b.String(), "CHORALE_TOKEN") {
+		t.Errorf("%v: chorale env prints\n%s", statuses, b)
 	}
 }
 
