@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -101,7 +102,12 @@ func (f *Foreign) readToken(v *variables) {
 // readTokenFile returns what a file holds, without the white space around it. Whoever is
 // neither the file's owner nor in its group must not be able to read it.
 func readTokenFile(name string) (string, error) {
-	info, err := os.Stat(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat() // of what is read, which the name may not mean any longer
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +117,7 @@ func readTokenFile(name string) (string, error) {
 	if openToAll(info) {
 		return "", fmt.Errorf("every user can read %s: chmod 600 it, or mount it with defaultMode 0400", name)
 	}
-	data, err := os.ReadFile(name)
+	data, err := io.ReadAll(io.LimitReader(f, maxToken+1)) // a longer token is refused
 	return strings.TrimSpace(string(data)), err
 }
 
