@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -125,24 +126,26 @@ func readTokenFile(name string) (string, error) {
 // the file that holds it. The first rank that asks makes the file; the directory is this
 // user's alone.
 func localSecret(job string) (s proof.Secret, name string, err error) {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		if dir, err = os.UserCacheDir(); err != nil {
+	runtime := os.Getenv("XDG_RUNTIME_DIR")
+	if runtime == "" {
+		if runtime, err = os.UserCacheDir(); err != nil {
 			return s, "", fmt.Errorf("no directory for the secret of this job: %w", err)
 		}
 	}
-	dir = filepath.Join(dir, "chorale")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := ownDir(filepath.Join(runtime, "chorale"))
+	if err != nil {
 		return s, "", fmt.Errorf("no directory for the secret of this job: %w", err)
 	}
+	defer dir.Close()
 	sum := sha256.Sum256([]byte(job))
-	name = filepath.Join(dir, "job-"+hex.EncodeToString(sum[:16]))
-	if err := offerSecret(dir, name); err != nil {
+	file := "job-" + hex.EncodeToString(sum[:16])
+	name = filepath.Join(dir.Name(), file)
+	if err := offerSecret(dir, file); err != nil {
 		return s, "", fmt.Errorf("the secret of this job: %w", err)
 	}
-	text, err := readTokenFile(name)
+	text, err := dir.ReadFile(file)
 	if err == nil {
-		s, err = proof.ParseSecret(text)
+		s, err = proof.ParseSecret(string(text))
 	}
 	if err != nil {
 		return s, "", fmt.Errorf("the secret of this job in %s: %w", name, err)
@@ -150,19 +153,37 @@ func localSecret(job string) (s proof.Secret, name string, err error) {
 	return s, name, nil
 }
 
+// ownDir opens a directory to which this user alone can write, and makes it if there is
+// none. Its parent may be open to all, as /tmp: the directory that is checked is the one
+// that is used, whatever becomes of its name.
+func ownDir(name string) (*os.Root, error) {
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := dir.Stat(".")
+	if err == nil && othersWrite(info) {
+		err = fmt.Errorf("other users can write to %s: want a directory of this user alone, with mode 0700", name)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
 // offerSecret writes a new secret to the file of that name, unless there is one. Others
 // find the whole of it, or none.
-func offerSecret(dir, name string) error {
-	f, err := os.CreateTemp(dir, "new-")
-	if err != nil {
+func offerSecret(dir *os.Root, name string) error {
+	new := "new-" + rand.Text()
+	defer dir.Remove(new)
+	if err := dir.WriteFile(new, []byte(proof.NewSecret().Reveal()), 0o600); err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(proof.NewSecret().Reveal())
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), name); !errors.Is(err, fs.ErrExist) {
+	if err := dir.Link(new, name); !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
