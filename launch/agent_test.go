@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
@@ -149,7 +150,7 @@ func FuzzHost(f *testing.F) {
 		}
 		h := newTestHost(t)
 		h.read(in)
-		if h.failure == nil || len(h.failure.Error()) > 2*maxWords || strings.ContainsAny(h.failure.Error(), "\n\x1b") {
+		if h.failure == nil || len(h.failure.Error()) > 2*maxWords || strings.ContainsFunc(h.failure.Error(), unicode.IsControl) {
 			t.Errorf("the host is lost because %q", h.failure)
 		}
 		for rank, r := range h.tasks {

@@ -236,6 +236,7 @@ func TestWhatOthersPrintIsOneLineInAnError(t *testing.T) {
 		"\n\n":                      "",
 		"a\r\n b \n\nc":             "a; b; c",
 		"\x1b[2Jred\x00\xff":        "[2Jred",
+		"a\u009b2Jb\u202ec":         "a 2Jb c",
 		strings.Repeat("é", 20):     "ééééé…",
 		"a line that is too long\n": "a line tha…",
 	} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // A Hello is what an agent says of itself and of its host.
@@ -108,13 +109,13 @@ func ReadLine(r *bufio.Reader, limit int) (line []byte, err error) {
 	}
 }
 
-// Printable returns at most limit bytes of a text, without control characters, its lines
-// joined by semicolons.
+// Printable returns at most limit bytes of a text, its lines joined by semicolons, without
+// what a terminal could take for a command, or show in another order than it is in.
 func Printable(text []byte, limit int) string {
 	var lines []string
 	for line := range bytes.Lines(text) {
 		line := strings.TrimSpace(strings.Map(func(c rune) rune {
-			if c < ' ' || c == 0x7f || c == '\uFFFD' {
+			if !unicode.IsGraphic(c) || c == unicode.ReplacementChar {
 				return ' '
 			}
 			return c
