@@ -196,7 +196,7 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, e
 			err = fmt.Errorf("%w: want every process on the way from the launcher to pass it on", err)
 		}
 	} else {
-		file, offer, err = findMemory(env.Size, env.Secret.Job())
+		file, offer, err = findMemory(env)
 	}
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("the job's memory: %w", err)

@@ -53,6 +53,11 @@ func hostName() string {
 	if host, ok := os.LookupEnv(envHost); ok {
 		return host
 	}
+	return networkNamespace()
+}
+
+// networkNamespace names the network namespace of this process, on this run of the kernel.
+func networkNamespace() string {
 	kernel, err := bootID()
 	if err != nil {
 		kernel, _ = os.Hostname() // "" is the name of all that have none

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,12 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
 // A memoryOffer passes the file of a job's memory to the other ranks of a host. Its
 // address is an abstract one: it lies in no directory, ends with this process, and is
-// seen in its network namespace alone.
+// seen in its network namespace alone. All containers of that namespace see it.
 type memoryOffer struct {
 	listener *net.UnixListener
 	memory   *os.File
@@ -37,16 +39,16 @@ const (
 // others; offer is nil in these.
 //
 // Two ranks share memory if the file has gone from one to the other, both belong to
-// the same user, and the file's header names the job. No rank takes the other's word
-// for any of that.
-func findMemory(size int, job [16]byte) (memory *os.File, offer *memoryOffer, err error) {
-	address := memoryAddress(job)
+// the same user and know the job's secret, and the file's header names the job. No rank
+// takes the other's word for any of that.
+func findMemory(env JobEnv) (memory *os.File, offer *memoryOffer, err error) {
+	address := memoryAddress(env.Secret.Job())
 	for range passAttempts {
-		memory, err = takeMemory(address)
+		memory, err = takeMemory(address, memoryProver(env, uint32(env.Rank)))
 		if err == nil || !errors.Is(err, unix.ECONNREFUSED) {
 			return memory, nil, err
 		}
-		offer, err = offerMemory(address, size, job)
+		offer, err = offerMemory(address, env)
 		if err == nil {
 			return offer.memory, offer, nil
 		}
@@ -57,49 +59,63 @@ func findMemory(size int, job [16]byte) (memory *os.File, offer *memoryOffer, er
 	return nil, nil, err
 }
 
+// memoryProver returns the prover of a rank, or of the Launcher in the place of the rank
+// that offers the memory. A number of a user says less than the secret does: root of one
+// container is root of another. The secret is that of the job in this network namespace,
+// so that nobody can relay the proof of a rank in another one, at the same address there.
+func memoryProver(env JobEnv, self uint32) *proof.Prover {
+	return proof.NewProver(proof.SecretOf(env.Secret.Reveal(), "memory of "+networkNamespace()), self, env.Size)
+}
+
 // memoryAddress returns the address at which the memory of a job is offered. It is no
-// secret, so that whoever listens there still has to belong to this user.
+// secret: whoever listens there still has to belong to this user and to know the job's.
 func memoryAddress(job [16]byte) *net.UnixAddr {
 	h := sha256.New()
 	fmt.Fprintf(h, "%x %d %s", job, os.Geteuid(), os.Getenv(envHost))
 	return &net.UnixAddr{Net: "unix", Name: "@chorale-" + hex.EncodeToString(h.Sum(nil)[:16])}
 }
 
-// offerMemory makes the memory and passes its file to whoever asks for it and belongs to
-// this user.
-func offerMemory(address *net.UnixAddr, size int, job [16]byte) (*memoryOffer, error) {
+// offerMemory makes the memory and passes its file to the ranks that ask for it.
+func offerMemory(address *net.UnixAddr, env JobEnv) (*memoryOffer, error) {
 	listener, err := net.ListenUnix("unix", address)
 	if err != nil {
 		return nil, err
 	}
-	memory, err := shm.NewMemory(size, job)
+	memory, err := shm.NewMemory(env.Size, env.Secret.Job())
 	if err != nil {
 		listener.Close()
 		return nil, err
 	}
 	o := &memoryOffer{listener, memory, make(chan struct{})}
-	go o.serve()
+	server := proof.Server{Prover: memoryProver(env, proof.Launcher), Listener: userListener{listener}, Handle: o.pass}
+	go func() {
+		defer close(o.done)
+		server.Serve(context.Background())
+	}()
 	return o, nil
 }
 
-func (o *memoryOffer) serve() {
-	defer close(o.done)
+// A userListener accepts the connections of this user's processes.
+type userListener struct{ *net.UnixListener }
+
+func (l userListener) Accept() (net.Conn, error) {
 	for {
-		conn, err := o.listener.AcceptUnix()
+		conn, err := l.AcceptUnix()
 		if err != nil {
-			return
+			return nil, err
 		}
-		o.pass(conn)
+		if checkUser(conn) == nil {
+			return conn, nil
+		}
 		conn.Close()
 	}
 }
 
-// pass passes the file to one process. A process that does not take it fails alone.
-func (o *memoryOffer) pass(conn *net.UnixConn) {
-	if checkUser(conn) == nil {
-		conn.SetDeadline(time.Now().Add(passTimeout))
-		_, _, _ = conn.WriteMsgUnix([]byte{0}, unix.UnixRights(int(o.memory.Fd())), nil)
-	}
+// pass passes the file to one rank. A rank that does not take it fails alone.
+func (o *memoryOffer) pass(_ int, conn net.Conn) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(passTimeout))
+	_, _, _ = conn.(*net.UnixConn).WriteMsgUnix([]byte{0}, unix.UnixRights(int(o.memory.Fd())), nil)
 }
 
 // close ends the offer. The file stays open.
@@ -110,7 +126,7 @@ func (o *memoryOffer) close() {
 
 // takeMemory returns the file that another rank offers. The error is ECONNREFUSED if no
 // rank does.
-func takeMemory(address *net.UnixAddr) (*os.File, error) {
+func takeMemory(address *net.UnixAddr, prover *proof.Prover) (*os.File, error) {
 	conn, err := net.DialUnix("unix", nil, address)
 	if err != nil {
 		return nil, err
@@ -120,6 +136,12 @@ func takeMemory(address *net.UnixAddr) (*os.File, error) {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(passTimeout))
+	switch _, err := prover.Connect(context.Background(), conn, proof.Launcher); {
+	case errors.Is(err, proof.ErrDropped) && !errors.Is(err, os.ErrDeadlineExceeded): // the other rank ends
+		return nil, unix.ECONNREFUSED
+	case err != nil:
+		return nil, err
+	}
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), rights)
 	if err != nil {
