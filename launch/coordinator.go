@@ -95,20 +95,33 @@ func (c *coordinator) invite(ctx context.Context, env *JobEnv) error {
 	if err != nil || env.Rank == 0 {
 		return err
 	}
-	var inv invitation
-	switch err := json.Unmarshal([]byte(text), &inv); {
-	case err != nil:
-		return errors.New("what rank 0 has published is no invitation of chorale") // err would quote it
-	case inv.Version != invitationVersion:
-		return fmt.Errorf("rank 0 speaks version %d of the invitation, this rank version %d: want the same program in all ranks", inv.Version, invitationVersion)
-	case (inv.Secret == "") != (env.Foreign.token != ""):
-		return fmt.Errorf("only one of rank 0 and this rank has %s: want it in all ranks or in none", envToken)
+	inv, secret, err := parseInvitation(text, env.Foreign.token != "")
+	if err != nil {
+		return err
 	}
 	env.Control = inv.Control
 	if inv.Secret != "" {
-		env.Secret, err = proof.ParseSecret(inv.Secret)
+		env.Secret = secret
 	}
-	return err
+	return nil
+}
+
+// parseInvitation parses what rank 0 has published, and the secret in it. No error quotes
+// the text. Where this rank has a token, there is no secret in it: whoever can change what
+// is in the key store does not make a rank do without its token.
+func parseInvitation(text string, token bool) (inv invitation, secret proof.Secret, err error) {
+	switch err := json.Unmarshal([]byte(text), &inv); {
+	case err != nil:
+		return inv, secret, errors.New("what rank 0 has published is no invitation of chorale")
+	case inv.Version != invitationVersion:
+		return inv, secret, fmt.Errorf("rank 0 speaks version %d of the invitation, this rank version %d: want the same program in all ranks", inv.Version, invitationVersion)
+	case (inv.Secret == "") != token:
+		return inv, secret, fmt.Errorf("only one of rank 0 and this rank has %s: want it in all ranks or in none", envToken)
+	}
+	if inv.Secret != "" {
+		secret, err = proof.ParseSecret(inv.Secret)
+	}
+	return inv, secret, err
 }
 
 // meet has the ranks meet at an address that all of them know.
