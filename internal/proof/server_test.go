@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -126,6 +127,81 @@ func (u *unproven) len() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.conns)
+}
+
+// A pipeListener accepts the ends of pipes.
+type pipeListener struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	if conn, ok := <-l.conns; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// dripPause is the pause of a peer that says a byte at a time.
+const dripPause = Timeout / 20
+
+// The limit is one for all that a peer has to say, and not one for each part of it.
+func TestAPeerThatIsSlowIsDroppedInTimeWhereverItIs(t *testing.T) {
+	rank := map[bool]*Prover{false: one, true: withTLS(testSecret, 1)}
+	prove := func(conn net.Conn, encrypted bool, then ...byte) {
+		proof, _, err := rank[encrypted].dial(conn, 0)
+		if err != nil {
+			t.Error(err)
+		}
+		conn.Write(append(proof[:], then...))
+	}
+	for what, say := range map[string]func(conn net.Conn, encrypted bool){
+		"before it says anything":              func(net.Conn, bool) {},
+		"in a greeting":                        func(conn net.Conn, _ bool) { conn.Write([]byte(magic)) },
+		"behind a greeting":                    func(conn net.Conn, tls bool) { conn.Write(rank[tls].appendGreeting(nil, proven)) },
+		"behind its challenge":                 func(conn net.Conn, tls bool) { rank[tls].dial(conn, 0) },
+		"behind its proof":                     func(conn net.Conn, tls bool) { prove(conn, tls) },
+		"in its first message, or that of TLS": func(conn net.Conn, tls bool) { prove(conn, tls, 0x16, 3, 1) },
+		"all the time": func(conn net.Conn, tls bool) {
+			for _, b := range rank[tls].challenge(0) {
+				if _, err := conn.Write([]byte{b}); err != nil {
+					return
+				}
+				time.Sleep(dripPause)
+			}
+		},
+	} {
+		for _, encrypted := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				l := pipeListener{conns: make(chan net.Conn, 1)}
+				prover := zero
+				if encrypted {
+					prover = withTLS(testSecret, 0)
+				}
+				s := &Server{Prover: prover, Listener: l, Handle: func(_ int, conn net.Conn) {
+					defer conn.Close()
+					if _, err := io.ReadFull(conn, make([]byte, 4)); err == nil {
+						t.Error("the peer has said its first message")
+					}
+				}}
+				begin := time.Now()
+				ours, theirs := net.Pipe()
+				l.conns <- theirs
+				var serving, peer sync.WaitGroup
+				serving.Go(func() { s.Serve(t.Context()) })
+				peer.Go(func() {
+					say(ours, encrypted)
+					io.Copy(io.Discard, ours) // until the server drops the connection
+				})
+				peer.Wait()
+				close(l.conns)
+				serving.Wait()
+				if took := time.Since(begin); took > Timeout+dripPause {
+					t.Errorf("%s, with TLS: %v: the server waits for %v, want %v", what, encrypted, took, Timeout)
+				}
+			})
+		}
+	}
 }
 
 func TestMoreRanksThanTheLimitMayComeAtOnce(t *testing.T) {

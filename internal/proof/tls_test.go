@@ -49,6 +49,52 @@ func TestAStrangerWhoRelaysAProofHasNoPartInTheChannel(t *testing.T) {
 	}
 }
 
+// Somebody between two ranks tells each of them what it wants to hear of the other's mode,
+// so that one of them, or both, go on in clear.
+func TestNobodyBetweenTwoRanksTurnsTLSOff(t *testing.T) {
+	const modeAt = greetingLen - 4
+	modes := map[mode]func(Secret, uint32) *Prover{
+		plain:     func(s Secret, rank uint32) *Prover { return NewProver(s, rank, 4) },
+		encrypted: withTLS,
+	}
+	for _, ends := range []struct{ dialing, accepting, toListener, toRank mode }{
+		{encrypted, encrypted, plain, plain},
+		{encrypted, encrypted, plain, encrypted},
+		{encrypted, plain, plain, encrypted},
+		{plain, encrypted, encrypted, plain},
+	} {
+		dialing, toRank := pair(t)
+		toListener, accepting := pair(t)
+		var others sync.WaitGroup
+		others.Go(func() {
+			var challenge [challengeLen]byte
+			io.ReadFull(toRank, challenge[:])
+			challenge[modeAt] = byte(ends.toListener)
+			toListener.Write(challenge[:])
+			var answer [answerLen]byte
+			n, _ := io.ReadFull(toListener, answer[:]) // or a refusal
+			answer[modeAt], answer[modeAt-2] = byte(ends.toRank), byte(proven)
+			toRank.Write(answer[:max(n, greetingLen)])
+			if n == answerLen {
+				io.CopyN(toListener, toRank, macLen)
+			}
+			toRank.Close()
+			toListener.Close()
+		})
+		others.Go(func() {
+			if from, _, err := modes[ends.accepting](testSecret, 0).accept(accepting); err == nil {
+				t.Errorf("%+v: the listener takes the connection for that of rank %d", ends, from)
+			}
+			accepting.Close()
+		})
+		if _, err := modes[ends.dialing](testSecret, 1).Connect(t.Context(), dialing, 0); err == nil {
+			t.Errorf("%+v: the dialing side goes on", ends)
+		}
+		dialing.Close()
+		others.Wait()
+	}
+}
+
 func TestTheKeyOfAChannelIsThatOfOneConnectionOfOneJob(t *testing.T) {
 	key := func(p *Prover, challenge, nonce string) string {
 		return string(p.config(nonces{[]byte(challenge), []byte(nonce)}).Certificates[0].Certificate[0])
