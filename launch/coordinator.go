@@ -229,7 +229,6 @@ func (c *coordinator) leave(gaveUp <-chan struct{}) {
 		c.control.WaitForAll(gaveUp)
 		c.control.Close()
 	}
-	c.removeSecret()
 	if c.session != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), finalizeTimeout)
 		defer cancel()
@@ -237,6 +236,8 @@ func (c *coordinator) leave(gaveUp <-chan struct{}) {
 	}
 }
 
+// removeSecret has rank 0 remove the file of the secret: a job that begins where this one was
+// killed gets a secret of its own.
 func (c *coordinator) removeSecret() {
 	if c.secretFile != "" && c.control != nil {
 		os.Remove(c.secretFile)

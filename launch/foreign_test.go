@@ -223,6 +223,23 @@ func TestRankZeroWaitsForTheRanksThatGoOn(t *testing.T) {
 	}
 }
 
+// Whoever is killed later leaves no secret behind, which the next job would have.
+func TestTheSecretIsInAFileUntilAllRanksHaveJoined(t *testing.T) {
+	input, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	defer w.Close()
+	b := startByHandWith(t, 3, input, nil, "leave0")
+	for !strings.Contains(b.ranks[0].out.String(), "leaves") {
+		time.Sleep(time.Millisecond)
+	}
+	if left, err := filepath.Glob(filepath.Join(b.dir, "chorale", "*")); left != nil || err != nil {
+		t.Errorf("while the ranks go on, there is %v, %v", left, err)
+	}
+}
+
 func TestAJobWithoutASecretIsRefusedWhereOthersReachIt(t *testing.T) {
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open")

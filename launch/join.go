@@ -65,6 +65,9 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 		}
 		return nil, env, err
 	}
+	if c != nil {
+		c.removeSecret() // all ranks have joined
+	}
 	a.begin(env, c)
 	return a, env, nil
 }
