@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/proof"
 )
 
 func TestARankOfAnotherJobDoesNotJoin(t *testing.T) {
@@ -95,4 +98,51 @@ func TestAConnectionThatTheLauncherDropsIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	rank.Close()
+}
+
+// A stranger has recorded how a rank has joined, and says it again: to the same launcher, and
+// to that of another attempt at the job with the same token.
+func TestARecordedConnectionJoinsNobody(t *testing.T) {
+	c, again, l := newTestServer(t, 2), newTestServer(t, 2), listen(t)
+	recorded := make(chan []byte, 1)
+	go func() {
+		var said bytes.Buffer
+		defer func() { recorded <- said.Bytes() }()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		launcher, err := net.Dial("tcp", c.Address())
+		if err != nil {
+			return
+		}
+		defer launcher.Close()
+		go io.Copy(conn, launcher)
+		io.Copy(launcher, io.TeeReader(conn, &said))
+	}()
+	rank, err := dialAs(t.Context(), configOf(l.Addr().String(), 2), JoinMessage{Address: "here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rank.Close()
+	said := <-recorded
+	if !bytes.Contains(said, []byte("join")) {
+		t.Fatalf("recorded %q", said)
+	}
+	for _, server := range []*Server{c, again} {
+		conn, err := net.Dial("tcp", server.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(proof.Timeout))
+		conn.Write(said)
+		if answer, _ := io.ReadAll(conn); len(answer) > 80 || bytes.Contains(answer, []byte("joined")) { // a proof has 80 bytes
+			t.Errorf("the launcher answers %q", answer)
+		}
+	}
+	if again.HasMembers() {
+		t.Error("a rank has joined by a recording")
+	}
 }
