@@ -1,6 +1,7 @@
 // Package proof lets the processes of a job prove to each other that they know the
 // job's secret, before either of them reads anything else of the other. It is the same
-// for control connections and for the data connections of package tcp.
+// for control connections, for the data connections of package tcp, and for the socket over
+// which ranks pass the memory that they share.
 //
 // The dialing side sends a challenge, the listener answers with its proof, and the dialing
 // side checks that before it sends its own:
