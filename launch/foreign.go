@@ -124,7 +124,8 @@ func readTokenFile(name string) (string, error) {
 
 // localSecret returns the secret of a job whose ranks are all on this host, and the name of
 // the file that holds it. The first rank that asks makes the file; the directory is this
-// user's alone.
+// user's alone. Other hosts may have the directory too, and other jobs there may meet at the
+// same loopback address.
 func localSecret(job string) (s proof.Secret, name string, err error) {
 	runtime := os.Getenv("XDG_RUNTIME_DIR")
 	if runtime == "" {
@@ -137,7 +138,7 @@ func localSecret(job string) (s proof.Secret, name string, err error) {
 		return s, "", fmt.Errorf("no directory for the secret of this job: %w", err)
 	}
 	defer dir.Close()
-	sum := sha256.Sum256([]byte(job))
+	sum := sha256.Sum256([]byte(networkNamespace() + " " + job))
 	file := "job-" + hex.EncodeToString(sum[:16])
 	name = filepath.Join(dir.Name(), file)
 	if err := offerSecret(dir, file); err != nil {

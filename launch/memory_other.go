@@ -26,6 +26,11 @@ func hostName() string {
 	if host, ok := os.LookupEnv(envHost); ok {
 		return host
 	}
+	return networkNamespace()
+}
+
+// networkNamespace names the host, which is not told from its namespaces here.
+func networkNamespace() string {
 	host, _ := os.Hostname() // "" is the name of all that have none
 	return host
 }

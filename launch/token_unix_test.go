@@ -26,7 +26,7 @@ func secretIn(t *testing.T, runtime string) (proof.Secret, error) {
 func TestASecretThatAnotherUserHasLaidOutIsRefused(t *testing.T) {
 	const nobody = 65534
 	planted := proof.Secret{6, 6, 6}
-	sum := sha256.Sum256([]byte("job"))
+	sum := sha256.Sum256([]byte(networkNamespace() + " job"))
 	for what, plant := range map[string]func(t *testing.T, dir string) error{
 		"a directory that all may write to": func(_ *testing.T, dir string) error { return os.Chmod(dir, 0o777) },
 		"one that its group may write to":   func(_ *testing.T, dir string) error { return os.Chmod(dir, 0o770) },
