@@ -1,7 +1,11 @@
 package pagetest
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,6 +27,36 @@ func TestTheSummaryOfThePageHasTheNumbersOfItsSections(t *testing.T) {
 	for _, heading := range []string{"Progress", "Two at once"} {
 		if m := quantity.FindString(Section(t, page, heading)); m != "" {
 			t.Errorf("section %q says %q, which no test checks", heading, m)
+		}
+	}
+}
+
+func TestThePageOfSecurityNamesTheFuzzTestOfEachPackage(t *testing.T) {
+	rows := regexp.MustCompile(`(?m)^\|[^|]*\| (\S+) \| (`+"`"+`Fuzz.*`+"`"+`) \|$`).FindAllStringSubmatch(Section(t, page(t, "security.md"), "What reads from a connection, and its fuzz test"), -1)
+	if len(rows) == 0 {
+		t.Fatal("the page has no table of fuzz tests")
+	}
+	for _, row := range rows {
+		dir := strings.Trim(row[1], "`")
+		if dir == "crypto/tls" {
+			dir = "internal/proof" // which has the test
+		}
+		files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var code strings.Builder
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code.Write(text)
+		}
+		for name := range strings.SplitSeq(row[2], ", ") {
+			if name = strings.Trim(name, "`"); !strings.Contains(code.String(), "\nfunc "+name+"(f *testing.F)") {
+				t.Errorf("package %s has no %s", dir, name)
+			}
 		}
 	}
 }
