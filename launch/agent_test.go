@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
@@ -186,3 +189,36 @@ var always = func() chan struct{} {
 	close(c)
 	return c
 }()
+
+// Whatever a program is called, its copy lies in a directory of the agent's own.
+func TestACopiedProgramIsInADirectoryOfItsOwn(t *testing.T) {
+	for _, name := range []string{"./program", "../../program", "/etc/program", "a/../../program", "..", ".", "/", "../", "a\\..\\b", "-rf", "\x1b[2J"} {
+		above := t.TempDir()
+		tmp := filepath.Join(above, "tmp")
+		if err := os.Mkdir(tmp, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TMPDIR", tmp)
+		t.Setenv("TMP", tmp)
+		a := newTestAgent(t)
+		g, err := guard.Start(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.job = &job{guard: g}
+		a.orders = remote.Orders{Program: name, Bytes: 4}
+		path, err := a.program(bufio.NewReader(strings.NewReader("true")))
+		if dir := filepath.Dir(path); err == nil && (filepath.Dir(dir) != tmp || !strings.HasPrefix(filepath.Base(dir), guard.Prefix)) {
+			t.Errorf("%q is copied to %s", name, path)
+		}
+		for _, dir := range []string{above, tmp} {
+			if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || !files[0].IsDir() {
+				t.Errorf("%q: %s has %v, %v", name, dir, files, err)
+			}
+		}
+		g.Close()
+		if left, _ := os.ReadDir(tmp); len(left) > 0 {
+			t.Errorf("%q leaves %v", name, left)
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/join"
 )
@@ -308,4 +309,43 @@ func TestRanksWithDifferentTokensAreNotInOneJob(t *testing.T) {
 		t.Errorf("rank 1 says %q", err)
 	}
 	b.ranks[0].cmd.Process.Kill() // it waits for rank 1
+}
+
+// FuzzInvitation has a launcher's key store return anything to a rank, with a token of its
+// own and without. A token is never replaced, and no error quotes a secret.
+func FuzzInvitation(f *testing.F) {
+	secret := testSecret.Reveal()
+	for _, inv := range []invitation{
+		{invitationVersion, "10.1.2.3:4711,[fd00::1]:4711", secret},
+		{invitationVersion, "10.1.2.3:4711", ""},
+		{invitationVersion, "127.0.0.1:4711", secret[:10]},
+		{invitationVersion + 1, "", secret},
+	} {
+		text, err := json.Marshal(inv)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add(`{"version":1,"secret":"` + secret + `","secret":""}`)
+	f.Add(`{"version":1,"secret":"` + secret)
+	f.Add(`{"version":"` + secret + `"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, token := range []bool{false, true} {
+			inv, s, err := parseInvitation(text, token)
+			switch {
+			case err != nil:
+				if len(text) > 40 && strings.Contains(err.Error(), secret[:8]) {
+					t.Errorf("%q: the error quotes it: %v", text, err)
+				}
+			case token != (inv.Secret == "") || token != (s == proof.Secret{}) && s.Reveal() != strings.ToLower(inv.Secret):
+				t.Errorf("%q is taken with a token: %v, for %+v", text, token, inv)
+			default:
+				addresses, err := JobEnv{Rank: 1, Control: inv.Control}.controlAddresses()
+				if err == nil && (len(addresses) == 0 || len(inv.Control) > network.TextMax) {
+					t.Errorf("%q has the addresses %q", text, addresses)
+				}
+			}
+		}
+	})
 }
