@@ -122,7 +122,7 @@ func TestEverySchedulesCostIsThatOfTheCatalog(t *testing.T) {
 			bound.least, bound.most = 1, 1
 		}
 		if name == "hierarchical" && !alike(s) {
-			bound.least, bound.most = 0.5, 1.1
+			bound.least, bound.most = 0.5, 1
 		}
 		steps := moments(t, s)
 		for _, m := range models {

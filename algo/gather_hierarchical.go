@@ -14,8 +14,8 @@ import (
 // collected host by host in scratch, and the root copies them to their positions.
 //
 // Cost, h hosts of g ranks: (⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β. Hosts of different sizes
-// take no longer than with n (1 + (g − s)/p) β, where g ranks are on the largest and s on
-// the smallest.
+// take no longer than if all were as large as the largest, with parts of the same length:
+// n (hg−1)/p β.
 //
 // Prefer it for parts that are not long: then direct sends each of them once.
 //
@@ -25,16 +25,12 @@ var gatherHierarchical = Algorithm{
 	Collective: sched.Gather,
 	Name:       "hierarchical",
 	Params:     []Param{hostsParam},
-	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (p−1)/p β, h hosts of ≤ g ranks, s on the smallest: n (g−s)/p β more at most",
+	Formula:    "(⌈lg h⌉ + ⌈lg g⌉) α + n (hg−1)/p β, h hosts of ≤ g ranks",
 	Prefer:     "ranks that share hosts, all but long parts",
 	cost:       func(c call, n float64) model.Cost { return scatterHierarchical.cost(c, n) },
 	build: func(c call) generator {
 		layout, byBlock := c.layout(), c.byBlock()
-		scratch := spare(c.p, c.p)
-		if !byBlock {
-			scratch = c.p
-		}
-		return generator{blocks: c.p, scratch: scratch, program: func(b *sched.Builder, rank int) {
+		return generator{blocks: c.p, scratch: spare(c.p, c.p), program: func(b *sched.Builder, rank int) {
 			h := layout()
 			host, me, leader := h.place(rank, c.root)
 			kept := sched.Scratch

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/sched"
 )
@@ -108,6 +110,74 @@ func TestFewMessagesGoBetweenHosts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// betweens returns the algorithm with each value of the parameter between, if it has one.
+func betweens(c sched.Collective, spec string) (specs []string) {
+	a, err := algo.Lookup(c, "hierarchical")
+	if err != nil {
+		return nil
+	}
+	for _, p := range a.Params {
+		if p.Key == "between" {
+			for value := range strings.SplitSeq(p.Values, "|") {
+				specs = append(specs, spec+",between="+value)
+			}
+		}
+	}
+	if specs == nil {
+		return []string{spec}
+	}
+	return specs
+}
+
+// drawHosts draws the hosts of some ranks: in any order, or by block, and half of the time
+// one host has many more than the others.
+func drawHosts(t *rapid.T) []int {
+	hosts := rapid.SliceOfN(rapid.IntRange(0, 12), 1, 24).Draw(t, "hosts")
+	if rapid.Bool().Draw(t, "one is large") {
+		for i := range hosts {
+			hosts[i] = max(0, hosts[i]-8)
+		}
+	}
+	if rapid.Bool().Draw(t, "by block") {
+		slices.Sort(hosts)
+		if rapid.Bool().Draw(t, "downward") {
+			slices.Reverse(hosts)
+		}
+	}
+	return hosts
+}
+
+// Wherever the ranks are placed, the schedule is right, and takes as long as the catalog
+// says or less.
+func TestEveryPlacementIsRightAndTakesNoLongerThanTheCatalogSays(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		hosts := drawHosts(rt)
+		p := len(hosts)
+		for _, c := range hierarchical() {
+			root := 0
+			if c.Rooted() {
+				root = rapid.IntRange(0, p-1).Draw(rt, "root")
+			}
+			for _, spec := range betweens(c, "hierarchical,hosts="+algo.FormatHosts(hosts)) {
+				s := newSchedule(t, c, spec, p, root)
+				if err := s.Check(); err != nil {
+					rt.Errorf("%s: %v", describe(s), err)
+				}
+				cost, err := algo.Price(c, spec, p, root, algo.VariantBytes, float64(s.Blocks))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				steps := moments(t, s)
+				for _, m := range models {
+					if got, want := timeOf(s, steps, m, false), m.Time(cost); got > want*(1+1e-9) {
+						rt.Errorf("%s takes %v under %+v, and the catalog says %v", describe(s), got, m, want)
+					}
+				}
+			}
+		}
+	})
 }
 
 // crossings counts the messages between ranks of different hosts.
