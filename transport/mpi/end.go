@@ -4,8 +4,6 @@ package mpi
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -24,9 +22,11 @@ func (e *Endpoint) notify(n progress.Notice) {
 			continue
 		}
 		if l := e.link(peer); l.err == nil {
-			h, text := noticeTo(peer, n)
-			h.order, h.taken = l.out.answered, l.in.frames
-			l.detach(h, text, nil)
+			kind, call, text := n.To(peer)
+			l.detach(header{
+				kind: leftFrame + frameKind(kind), context: call.Context, sequence: call.Sequence,
+				order: l.out.answered, taken: l.in.frames,
+			}, text, nil)
 		}
 	}
 }
@@ -40,33 +40,13 @@ func (e *Endpoint) flushNotices() {
 	}
 }
 
-// noticeTo returns the frame of a termination notice. Where the peer was in another
-// call, it is told both calls: the header names one, and the text has the number of the
-// other, the length of the one, and both.
-func noticeTo(peer int, n progress.Notice) (header, string) {
-	if m := n.Mismatch; m != nil && m.Peer == peer {
-		b := binary.LittleEndian.AppendUint32(nil, m.Theirs.Sequence)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Mine.Call)))
-		b = append(append(b, m.Mine.Call...), m.Theirs.Call...)
-		return header{kind: mismatchFrame, context: m.Mine.Context, sequence: m.Mine.Sequence}, string(b)
-	}
-	kind := abortFrame
-	if n.Left {
-		kind = leftFrame
-	}
-	return header{kind: kind}, n.Reason[:min(len(n.Reason), reasonMax)]
-}
-
 // handleNotice takes the termination notice of the peer. Its last words may be here
 // before messages that it has sent: the link ends when these have arrived.
 func (l *link) handleNotice(h header, text []byte) error {
-	n := progress.Notice{Left: h.kind == leftFrame, Reason: string(text)}
-	if h.kind == mismatchFrame {
-		m, err := parseMismatch(h, text, l.e.engine.Rank, l.peer)
-		if err != nil {
-			return err
-		}
-		n.Mismatch = m
+	call := transport.Signature{Context: h.context, Sequence: h.sequence}
+	n, err := progress.ParseNotice(progress.NoticeKind(h.kind-leftFrame), call, text, l.e.engine.Rank, l.peer)
+	if err != nil {
+		return err
 	}
 	if l.err == nil && l.ending == nil && !l.e.engine.Failed() {
 		l.ending = n.PeerError(l.e.engine.Rank, l.peer)
@@ -119,21 +99,4 @@ func (l *link) transfers() bool {
 	return len(l.out.sources) > 0 ||
 		slices.ContainsFunc(l.e.pulls.pulls, func(p *pull) bool { return p.link == l && !p.dropped }) ||
 		l.frames(func(f *frame) bool { return f.op != nil })
-}
-
-// parseMismatch returns the mismatch that a peer has found with this rank.
-func parseMismatch(h header, text []byte, rank, peer int) (*transport.MismatchError, error) {
-	if len(text) < 8 {
-		return nil, fmt.Errorf("a mismatch of %d bytes", len(text))
-	}
-	sequence, n := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])
-	calls := text[8:]
-	if int64(n) > int64(len(calls)) {
-		return nil, fmt.Errorf("a mismatch with a call of %d bytes", n)
-	}
-	return &transport.MismatchError{
-		Rank: peer, Peer: rank,
-		Mine:   transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(calls[:n])},
-		Theirs: transport.Signature{Context: h.context, Sequence: sequence, Call: string(calls[n:])},
-	}, nil
 }

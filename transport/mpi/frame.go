@@ -1,21 +1,9 @@
-//go:build mpi
-
 package mpi
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
-
-	"github.com/chorale-go/chorale/transport/internal/match"
-)
-
-// The tags of MPI: all frames have one, and each piece of a long message that is on its
-// way to a rank has one of its own. MPI guarantees tags up to 32767.
-const (
-	frameTag  = 1
-	pieceTag  = 2
-	piecesMax = 32 // pieces on their way to a rank
 )
 
 // A frameKind says what a frame is.
@@ -43,15 +31,10 @@ const (
 )
 
 const (
-	headerLen  = 40
-	callMax    = 4 << 10       // bytes of a call
-	reasonMax  = 1 << 10       // bytes of a reason; more is cut off
-	textMax    = 2*callMax + 8 // bytes of any text
-	stepEager  = 16 << 10      // bytes of the longest message of a step that is eager
-	pieceMax   = 32 << 20      // bytes of a piece that goes to where the message goes,
-	combineMax = 256 << 10     // and of one that is combined
-	alignment  = 64            // of the body
-	frameMax   = (headerLen+textMax+alignment-1)/alignment*alignment + match.EagerMax
+	headerLen = 40
+	callMax   = 4 << 10       // bytes of a call
+	textMax   = 2*callMax + 8 // bytes of any text
+	alignment = 64            // of the body
 )
 
 // A header begins a frame. Then come text bytes of text, and from the next multiple of 64
@@ -85,7 +68,7 @@ func (h *header) put(b []byte) {
 	binary.LittleEndian.PutUint32(b[36:], h.taken)
 }
 
-// body returns where the body of a frame begins.
+// bodyAt returns where the body of a frame begins.
 func bodyAt(text int) int { return (headerLen + text + alignment - 1) / alignment * alignment }
 
 // hasBody reports whether frames of this kind have a body: all of their message.

@@ -28,7 +28,6 @@ type link struct {
 type recvSide struct {
 	queue     match.Queue
 	announced []announcement // unexpected messages that were announced
-	call      string         // the text of the last call, so that equal ones share memory
 	heard     bool           // something has come since this was last looked at
 	asked     uint32         // CTS to the peer
 	frames    uint32         // frames of the peer that have arrived

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
@@ -157,24 +156,11 @@ func (l *link) handle(h header, text, body []byte) error {
 	case creditFrame:
 		l.credits.Return(h.total)
 	case probeFrame:
-		l.handleProbe(l.callOf(h, text))
+		l.e.engine.HandleProbe(&l.in.queue, l.peer, l.in.queue.CallOf(h.context, h.sequence, text))
 	default:
 		return l.handleTagged(h, text, body)
 	}
 	return nil
-}
-
-// callOf returns the call that a frame names. It allocates nothing where the text is
-// that of the frame before, or of the receive that waits.
-func (l *link) callOf(h header, text []byte) match.Call {
-	if string(text) != l.in.call {
-		if r := l.in.queue.Posted(h.context); r != nil && string(text) == r.Step.Signature.Call {
-			l.in.call = r.Step.Signature.Call
-		} else {
-			l.in.call = string(text)
-		}
-	}
-	return match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence, Call: l.in.call}}
 }
 
 // handleMessage takes a message of a step, or its announcement.
@@ -183,13 +169,9 @@ func (l *link) handleMessage(h header, text, body []byte) error {
 	if !announced && !l.credits.Arrive(h.total) {
 		return fmt.Errorf("a message of %d bytes without credits", h.total)
 	}
-	m := match.Header{Call: l.callOf(h, text), Size: h.total}
+	m := match.Header{Call: l.in.queue.CallOf(h.context, h.sequence, text), Size: h.total}
 	verdict, r, s := l.in.queue.Match(&m, &l.e.engine)
 	switch {
-	case verdict == match.Mismatch:
-		l.e.engine.FailMismatch(s, l.peer, m.Signature)
-	case verdict == match.WrongSize:
-		l.e.engine.FailSize(r, h.total)
 	case verdict == match.Deliver && announced:
 		l.in.queue.Unpost(r)
 		l.e.pulls.begin(&pull{link: l, kind: pullFrame, number: h.number, recv: r})
@@ -198,7 +180,7 @@ func (l *link) handleMessage(h header, text, body []byte) error {
 		l.received(h.total)
 		l.in.queue.Unpost(r)
 		l.in.queue.Complete(r)
-	case l.e.engine.Err() != nil: // this rank leaves
+	case l.e.engine.Refuse(verdict, l.peer, &m, r, s), l.e.engine.Err() != nil: // this rank leaves
 	default:
 		l.enqueue(m, h, body)
 	}
@@ -249,14 +231,11 @@ func (l *link) recheckNow() {
 func (l *link) deliverUnexpected() bool {
 	verdict, m, r := l.in.queue.MatchUnexpected()
 	switch verdict {
-	case match.Mismatch:
-		l.e.engine.FailMismatch(r.Step, l.peer, m.Signature)
-		return false
-	case match.WrongSize:
-		l.e.engine.FailSize(r, m.Size)
-		return false
 	case match.Deliver, match.Continue:
+	case match.Unexpected:
+		return false
 	default:
+		l.e.engine.Refuse(verdict, l.peer, &m.Header, r, r.Step)
 		return false
 	}
 	if !m.Rendezvous {
@@ -315,18 +294,5 @@ func (l *link) probe() {
 			s := &r.Step.Signature
 			l.detach(header{kind: probeFrame, context: s.Context, sequence: s.Sequence}, s.Call, nil)
 		}
-	}
-}
-
-// handleProbe compares the call in which the peer waits for this rank with the one in
-// which this rank is.
-func (l *link) handleProbe(theirs match.Call) {
-	s := l.e.engine.StepIn(theirs.Context)
-	switch {
-	case s == nil:
-	case s.Contradicts(&theirs),
-		// What this rank waits for, the peer has not sent, and is past it.
-		l.in.queue.Posted(theirs.Context) != nil && l.in.queue.FirstIn(theirs.Context) == nil && match.Before(s.Sequence, theirs.Sequence):
-		l.e.engine.FailMismatch(s, l.peer, theirs.Signature)
 	}
 }

@@ -338,8 +338,9 @@ func (e *Endpoint) decide(peer int) (l *link, r reply, text string) {
 	l = e.link(peer)
 	switch {
 	case e.engine.Failed():
-		kind, text := noticeText(e.engine.Notice())
-		if kind == leftFrame {
+		n := e.engine.Notice()
+		_, _, text := n.To(transport.Any)
+		if n.Left {
 			return l, hasLeft, text
 		}
 		return l, hasAborted, text

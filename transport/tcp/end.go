@@ -2,8 +2,6 @@ package tcp
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -78,60 +76,22 @@ func (e *Endpoint) flushNotices() {
 	}
 }
 
-// appendNotice appends the frame of this endpoint's termination notice. Where a peer
-// was in another call, that peer is told both calls: the frame names one, and the text
-// has the number of the other, the length of the one, and both.
+// appendNotice appends the frame of this endpoint's termination notice to a peer.
 func (e *Endpoint) appendNotice(b []byte, peer int, n progress.Notice) []byte {
-	if m := n.Mismatch; m != nil && m.Peer == peer {
-		h := header{kind: mismatchFrame, context: m.Mine.Context, sequence: m.Mine.Sequence}
-		h.text = 8 + len(m.Mine.Call) + len(m.Theirs.Call)
-		b = h.append(b)
-		b = binary.LittleEndian.AppendUint32(b, m.Theirs.Sequence)
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Mine.Call)))
-		return append(append(b, m.Mine.Call...), m.Theirs.Call...)
-	}
-	kind, text := noticeText(n)
-	return append(header{kind: kind, text: len(text)}.append(b), text...)
-}
-
-// noticeText returns how a termination notice without calls is sent.
-func noticeText(n progress.Notice) (frameKind, string) {
-	kind := abortFrame
-	if n.Left {
-		kind = leftFrame
-	}
-	return kind, n.Reason[:min(len(n.Reason), reasonMax)]
+	kind, call, text := n.To(peer)
+	h := header{kind: leftFrame + frameKind(kind), context: call.Context, sequence: call.Sequence, text: len(text)}
+	return append(h.append(b), text...)
 }
 
 // handleNotice takes the termination notice of the peer.
 func (l *link) handleNotice(h header, text []byte) error {
-	n := progress.Notice{Left: h.kind == leftFrame, Reason: string(text)}
-	if h.kind == mismatchFrame {
-		m, err := parseMismatch(h, text, l.e.cfg.Rank, l.peer)
-		if err != nil {
-			return err
-		}
-		n.Mismatch = m
+	call := transport.Signature{Context: h.context, Sequence: h.sequence}
+	n, err := progress.ParseNotice(progress.NoticeKind(h.kind-leftFrame), call, text, l.e.cfg.Rank, l.peer)
+	if err != nil {
+		return err
 	}
-	err := n.PeerError(l.e.cfg.Rank, l.peer)
-	l.end(err)
-	l.e.engine.HearMismatch(err)
+	why := n.PeerError(l.e.cfg.Rank, l.peer)
+	l.end(why)
+	l.e.engine.HearMismatch(why)
 	return nil
-}
-
-// parseMismatch returns the mismatch that a peer has found with this rank.
-func parseMismatch(h header, text []byte, rank, peer int) (*transport.MismatchError, error) {
-	if len(text) < 8 {
-		return nil, fmt.Errorf("a mismatch of %d bytes", len(text))
-	}
-	sequence, n := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])
-	calls := text[8:]
-	if int64(n) > int64(len(calls)) {
-		return nil, fmt.Errorf("a mismatch with a call of %d bytes", n)
-	}
-	return &transport.MismatchError{
-		Rank: peer, Peer: rank,
-		Mine:   transport.Signature{Context: h.context, Sequence: h.sequence, Call: string(calls[:n])},
-		Theirs: transport.Signature{Context: h.context, Sequence: sequence, Call: string(calls[n:])},
-	}, nil
 }

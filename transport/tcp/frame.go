@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 // A frameKind says what a frame is.
@@ -35,7 +37,7 @@ const (
 const (
 	headerLen = 24
 	callMax   = 4 << 10             // bytes of a call
-	reasonMax = 1 << 10             // bytes of a reason; more is cut off
+	reasonMax = progress.ReasonMax  // bytes of a reason
 	textMax   = 2*callMax + 8       // bytes of any text
 	bodyMax   = 4 << 20             // bytes of a message in one frame,
 	heldMax   = 64 << 10            // and in one while the receiver has contexts held

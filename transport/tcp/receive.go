@@ -5,7 +5,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
@@ -28,7 +27,6 @@ type recvBuffer struct {
 	queue         match.Queue
 	buf           []byte // what is read, but not parsed, is in buf[lo:hi]
 	lo, hi        int
-	call          string    // the text of the last call, so that equal ones share memory
 	landing                 // the message that is being received
 	partials      []partial // messages of other contexts, of which more is to come
 	unexpectedLen int       // what the unexpected messages take, in bytes
@@ -177,7 +175,7 @@ func (l *link) beginFrame(h header, text []byte) bool {
 		}
 		l.in.left, l.in.rest = h.body, l.in.rest-h.body
 	case probeFrame:
-		l.handleProbe(l.callOf(h, text))
+		l.e.engine.HandleProbe(&l.in.queue, l.peer, l.in.queue.CallOf(h.context, h.sequence, text))
 	case leftFrame, abortFrame, mismatchFrame:
 		if err := l.handleNotice(h, text); err != nil {
 			l.protocolError(err)
@@ -190,19 +188,6 @@ func (l *link) beginFrame(h header, text []byte) bool {
 		}
 	}
 	return true
-}
-
-// callOf returns the call that a frame names. It allocates nothing where the text is
-// that of the frame before, or of the receive that waits.
-func (l *link) callOf(h header, text []byte) match.Call {
-	if string(text) != l.in.call {
-		if r := l.in.queue.Posted(h.context); r != nil && string(text) == r.Step.Signature.Call {
-			l.in.call = r.Step.Signature.Call
-		} else {
-			l.in.call = string(text)
-		}
-	}
-	return match.Call{Signature: transport.Signature{Context: h.context, Sequence: h.sequence, Call: l.in.call}}
 }
 
 // turnTo makes the message of a context the current one, and reports whether there is
@@ -236,18 +221,14 @@ func (l *link) beginMessage(h header, text []byte) bool {
 		l.protocolError(fmt.Errorf("a message inside another"))
 		return false
 	}
-	m := match.Header{Call: l.callOf(h, text), Size: h.total}
+	m := match.Header{Call: in.queue.CallOf(h.context, h.sequence, text), Size: h.total}
 	verdict, r, s := in.queue.Match(&m, &l.e.engine)
 	p := partial{context: h.context, rest: h.total - h.body}
 	switch {
-	case verdict == match.Mismatch:
-		l.e.engine.FailMismatch(s, l.peer, m.Signature)
-		return false
-	case verdict == match.WrongSize:
-		l.e.engine.FailSize(r, h.total)
-		return false
 	case verdict == match.Deliver:
 		p.recv = r
+	case l.e.engine.Refuse(verdict, l.peer, &m, r, s):
+		return false
 	case l.e.engine.Err() != nil: // this rank leaves
 	case l.expectsTagged() || len(l.out.queue) > 0 || in.drains || in.queue.PostedElsewhere(h.context):
 		p.unexpected = l.enqueue(m)
@@ -340,17 +321,4 @@ func (l *link) mayProbe() bool {
 		}
 	}
 	return false
-}
-
-// handleProbe compares the call in which the peer waits for this rank with the one in
-// which this rank is.
-func (l *link) handleProbe(theirs match.Call) {
-	s := l.e.engine.StepIn(theirs.Context)
-	switch {
-	case s == nil:
-	case s.Contradicts(&theirs),
-		// What this rank waits for, the peer has not sent, and is past it.
-		l.in.queue.Posted(theirs.Context) != nil && l.in.queue.FirstIn(theirs.Context) == nil && match.Before(s.Sequence, theirs.Sequence):
-		l.e.engine.FailMismatch(s, l.peer, theirs.Signature)
-	}
 }

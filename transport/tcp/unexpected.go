@@ -54,18 +54,15 @@ func (l *link) recheckNow() {
 func (l *link) deliverUnexpected() bool {
 	verdict, m, r := l.in.queue.MatchUnexpected()
 	switch verdict {
-	case match.Mismatch:
-		l.e.engine.FailMismatch(r.Step, l.peer, m.Signature)
-		return false
-	case match.WrongSize:
-		l.e.engine.FailSize(r, m.Size)
-		return false
 	case match.Deliver:
 		l.in.queue.Deliver(m, r)
 	case match.Continue:
 		l.in.queue.Continue(m, r)
 		l.in.continues(m, r)
+	case match.Unexpected:
+		return false
 	default:
+		l.e.engine.Refuse(verdict, l.peer, &m.Header, r, r.Step)
 		return false
 	}
 	l.holds(-m.Got - transport.MessageCost)
@@ -97,7 +94,7 @@ func (l *link) unreceived() (theirs transport.Signature, ok bool) {
 	if l.in.headUnexpected { // then its header and text have come
 		b := l.in.buf[l.in.lo:l.in.hi]
 		if h, err := parseHeader(b); err == nil {
-			return l.callOf(h, b[headerLen:headerLen+h.text]).Signature, true
+			return l.in.queue.CallOf(h.context, h.sequence, b[headerLen:headerLen+h.text]).Signature, true
 		}
 	}
 	return theirs, false

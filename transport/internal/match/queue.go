@@ -6,6 +6,7 @@ import "slices"
 type Queue struct {
 	posted []*Recv // receives whose message has not arrived, in order
 	unexpected
+	call string // the text of the last call, so that equal ones share memory
 }
 
 // A Message is an unexpected message of a step, in memory of its own.

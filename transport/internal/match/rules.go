@@ -23,6 +23,19 @@ func (c *Call) sameText(d *Call) bool {
 	return c.Signature.Call == d.Signature.Call
 }
 
+// CallOf returns the call that a frame of the queue's peer names. It allocates nothing
+// where the text is that of the frame before, or of the receive that waits.
+func (q *Queue) CallOf(context, sequence uint32, text []byte) Call {
+	if string(text) != q.call {
+		if r := q.Posted(context); r != nil && string(text) == r.Step.Signature.Call {
+			q.call = r.Step.Signature.Call
+		} else {
+			q.call = string(text)
+		}
+	}
+	return Call{Signature: transport.Signature{Context: context, Sequence: sequence, Call: q.call}}
+}
+
 // Before reports whether call number a precedes call number b. Numbers may have
 // wrapped around.
 func Before(a, b uint32) bool { return int32(a-b) < 0 }

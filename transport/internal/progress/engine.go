@@ -229,6 +229,20 @@ func (e *Engine) FailSize(r *match.Recv, size int) {
 	e.Fail(&transport.SizeError{Peer: r.From, Got: size, Want: len(r.Into)})
 }
 
+// Refuse fails the endpoint if a verdict says that a message of a peer contradicts the
+// step, or the receive, of this rank. It reports whether that is so.
+func (e *Engine) Refuse(v match.Verdict, peer int, h *match.Header, r *match.Recv, s *match.Step) bool {
+	switch v {
+	case match.Mismatch:
+		e.FailMismatch(s, peer, h.Signature)
+	case match.WrongSize:
+		e.FailSize(r, h.Size)
+	default:
+		return false
+	}
+	return true
+}
+
 // Go runs f in a goroutine of the endpoint, with the lock held.
 func (e *Engine) Go(f func()) {
 	e.background.Go(func() {

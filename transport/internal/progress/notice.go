@@ -1,7 +1,9 @@
 package progress
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -26,6 +28,53 @@ func (e *Engine) Notice() (n Notice) {
 
 // LeavingNotice returns the termination notice of an endpoint that leaves.
 func (e *Engine) LeavingNotice() Notice { return Notice{Left: true, Reason: e.leftReason()} }
+
+// A NoticeKind is how a termination notice is sent.
+type NoticeKind uint8
+
+const (
+	LeftNotice     NoticeKind = iota // the text is the last call
+	AbortNotice                      // the text says why
+	MismatchNotice                   // to a peer that was in another call: the text has the number of one call, the length of the other, and both
+)
+
+// ReasonMax is how many bytes of a reason are sent; more is cut off.
+const ReasonMax = 1 << 10
+
+// To returns how the notice is sent to a peer. The number and the context of call go with
+// the kind and the text.
+func (n *Notice) To(peer int) (kind NoticeKind, call transport.Signature, text string) {
+	if m := n.Mismatch; m != nil && m.Peer == peer {
+		b := binary.LittleEndian.AppendUint32(nil, m.Theirs.Sequence)
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Mine.Call)))
+		return MismatchNotice, m.Mine, string(append(append(b, m.Mine.Call...), m.Theirs.Call...))
+	}
+	kind = AbortNotice
+	if n.Left {
+		kind = LeftNotice
+	}
+	return kind, call, n.Reason[:min(len(n.Reason), ReasonMax)]
+}
+
+// ParseNotice returns the notice that To has made at a peer for this rank. It refuses what
+// no rank would send.
+func ParseNotice(kind NoticeKind, call transport.Signature, text []byte, rank, peer int) (n Notice, err error) {
+	if kind != MismatchNotice {
+		return Notice{Left: kind == LeftNotice, Reason: string(text)}, nil
+	}
+	if len(text) < 8 {
+		return n, fmt.Errorf("a mismatch of %d bytes", len(text))
+	}
+	sequence, length := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])
+	calls := text[8:]
+	if int64(length) > int64(len(calls)) {
+		return n, fmt.Errorf("a mismatch with a call of %d bytes", length)
+	}
+	theirs := call
+	call.Call, theirs.Call, theirs.Sequence = string(calls[:length]), string(calls[length:]), sequence
+	n.Mismatch = &transport.MismatchError{Rank: peer, Peer: rank, Mine: call, Theirs: theirs}
+	return n, nil
+}
 
 // PeerError returns what the termination notice of a peer means to this rank.
 func (n *Notice) PeerError(rank, peer int) error {

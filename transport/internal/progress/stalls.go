@@ -1,6 +1,9 @@
 package progress
 
-import "github.com/chorale-go/chorale/transport"
+import (
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
 
 // Stalls returns the operations that wait for other ranks. Unsent reports whether a
 // peer has not taken a message of a step.
@@ -41,4 +44,18 @@ func (o *Op) tagged(peer int) transport.Stall {
 		s.Peers = []int{peer}
 	}
 	return s
+}
+
+// HandleProbe takes a stall probe of a peer: the call in which the peer waits for this
+// rank. The endpoint fails if this rank is in another call, or is waiting in an earlier one
+// for the peer. Q has the messages from the peer.
+func (e *Engine) HandleProbe(q *match.Queue, peer int, theirs match.Call) {
+	s := e.StepIn(theirs.Context)
+	switch {
+	case s == nil:
+	case s.Contradicts(&theirs),
+		// What this rank waits for, the peer has not sent, and is past it.
+		q.Posted(theirs.Context) != nil && q.FirstIn(theirs.Context) == nil && match.Before(s.Sequence, theirs.Sequence):
+		e.FailMismatch(s, peer, theirs.Signature)
+	}
 }
