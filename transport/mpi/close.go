@@ -18,7 +18,7 @@ const closeTimeout = time.Second
 
 // Close implements [transport.Endpoint]. Exchanges in progress return
 // [transport.ErrClosed]. Close returns when MPI has all messages, and where it ends MPI,
-// when all ranks have left. The endpoint of a rank that has failed does not end MPI.
+// when all ranks have left. Where a rank has failed, no endpoint ends MPI.
 func (e *Endpoint) Close() error {
 	e.engine.Lock()
 	if !e.engine.StartLeaving() {
@@ -44,11 +44,15 @@ func (e *Endpoint) Close() error {
 	return cmp.Or(err, e.leave(e, orderly))
 }
 
-// finish drains the endpoint, and gives its memory back.
-func (e *Endpoint) finish(ctx context.Context, peace bool) error {
-	err := e.drain(ctx, peace)
+// finish drains the endpoint, and gives its memory back. It reports whether all ranks have
+// left in peace. MPI is not called for the endpoint any more.
+func (e *Endpoint) finish(ctx context.Context, peace bool) (bool, error) {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	peace, err := e.drain(ctx, peace)
+	e.fault(transport.ErrClosed)
 	e.release()
-	return err
+	return peace, err
 }
 
 // endSteps ends the steps in progress, unless the peer has asked for a part of one of their

@@ -3,10 +3,8 @@
 package mpi
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,28 +21,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if os.Getenv(lostVar) != "" {
-		loseRank()
+	if name := os.Getenv(scenarioVar); name != "" {
+		if err := scenarios[name](); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// lostVar is set in a process that is a rank of a job of which rank 1 is lost.
-const lostVar = "CHORALE_MPI_TEST_LOST"
-
-// loseRank ends rank 1 while the others wait for it. It does not return.
-func loseRank() {
-	e, err := New(Config{})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	if e.Rank() == 1 {
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}
-	err = cluster.Receive(context.Background(), e, cluster.Sig, 1, make([]byte, 1))
-	fmt.Fprintln(os.Stderr, err) // if the launcher does not end this process first
-	os.Exit(1)
 }
 
 func startJob(t *testing.T, n int) []transport.Endpoint { return cluster.All(open(t, n, 0)) }

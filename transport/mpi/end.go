@@ -48,6 +48,9 @@ func (l *link) handleNotice(h header, text []byte) error {
 	if err != nil {
 		return err
 	}
+	if !n.Left {
+		l.e.deserted = true
+	}
 	if l.err == nil && l.ending == nil && !l.e.engine.Failed() {
 		l.ending = n.PeerError(l.e.engine.Rank, l.peer)
 		if l.starves() || !l.willComplete(h) {
@@ -81,7 +84,7 @@ func (l *link) willComplete(notice header) bool {
 		if p.link != l || p.dropped {
 			continue
 		}
-		if p.asked < p.size || slices.ContainsFunc(p.pieces, func(q *piece) bool { return int32(q.order-notice.order) >= 0 }) {
+		if !p.last || slices.ContainsFunc(p.pieces, func(q *piece) bool { return int32(q.order-notice.order) >= 0 }) {
 			return false
 		}
 	}

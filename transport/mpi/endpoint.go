@@ -4,6 +4,7 @@ package mpi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -31,6 +32,7 @@ type Endpoint struct {
 	spare      [2][]*frame // by size: frames for their memory
 	abandoned  error       // what a rank that leaves has given up to deliver
 	noticed    bool        // every peer has been told why this endpoint's part has ended
+	deserted   bool        // a peer has given up, or is lost: it does not end MPI
 	yields     bool        // a rank that polls lets others have the core
 	progressed bool        // the last poll has found something
 	broken     error       // an error of MPI
@@ -40,13 +42,22 @@ type Endpoint struct {
 // openEndpoints counts the endpoints of this process.
 var openEndpoints atomic.Int32
 
+// joined says that New was called.
+var joined atomic.Bool
+
+// errSecond is the error of a second New.
+var errSecond = errors.New("mpi: this process has joined before: MPI starts once in a process")
+
 // New makes the endpoint of this process, whose rank and job are those of MPI_COMM_WORLD. It
 // starts MPI, and returns when every rank has called New. MPI starts once in
 // a process, so that New does too.
 //
-// An endpoint that is closed while its part in the job has not failed ends MPI: its Close
+// An endpoint that is closed while no rank's part in the job has failed ends MPI: its Close
 // returns when all ranks have left.
 func New(cfg Config) (transport.ProcessEndpoint, error) {
+	if joined.Swap(true) {
+		return nil, errSecond
+	}
 	w, err := start()
 	if err != nil {
 		return nil, err
@@ -56,7 +67,8 @@ func New(cfg Config) (transport.ProcessEndpoint, error) {
 			go e.finish(context.Background(), false)
 			return nil
 		}
-		if err := e.finish(context.Background(), true); err != nil {
+		peace, err := e.finish(context.Background(), true)
+		if err != nil || !peace {
 			return err
 		}
 		return w.end()
@@ -178,25 +190,26 @@ func (e *Endpoint) Stalls() []transport.Stall {
 
 // drain takes what still comes in, and drops it, until MPI has delivered all that this rank
 // has sent, and, if the rank has left in peace, until every rank of the job has: MPI
-// need not deliver a message that nobody receives. It ends with ctx.
-func (e *Endpoint) drain(ctx context.Context, peace bool) error {
-	e.engine.Lock()
-	defer e.engine.Unlock()
+// need not deliver a message that nobody receives. It ends with ctx. It reports whether
+// all have left in peace: there is none where a peer has failed, or where nothing is to
+// be waited for.
+func (e *Endpoint) drain(ctx context.Context, peace bool) (bool, error) {
 	for wait := backoff; ctx.Err() == nil; wait = min(2*wait, napMax) {
 		if err := e.poll(1); err != nil {
-			return err
+			return false, err
 		}
+		peace = peace && !e.deserted && e.engine.Abandoned() == nil
 		if e.requests.sending == 0 && len(e.backlog) == 0 {
 			if !peace {
-				return nil
+				return false, nil
 			}
 			if done, err := e.comm.barrier(); done || err != nil {
-				return err
+				return err == nil, err
 			}
 		}
 		e.engine.UnlockNow()
 		pause(wait)
 		e.engine.Lock()
 	}
-	return nil
+	return false, nil
 }

@@ -131,13 +131,13 @@ static int started(comm *c, int index) {
 	return 0;
 }
 
-int comm_send(comm *c, int index, const void *p, int n, int to, int tag) {
-	int rc = MPI_Isend(p, n, MPI_BYTE, to, tag, c->comm, &c->request[index]);
+int comm_send(comm *c, int index, uintptr_t p, int n, int to, int tag) {
+	int rc = MPI_Isend((const void *)p, n, MPI_BYTE, to, tag, c->comm, &c->request[index]);
 	return rc == MPI_SUCCESS ? started(c, index) : explain(rc, c->error);
 }
 
-int comm_recv(comm *c, int index, void *p, int n, int from, int tag) {
-	int rc = MPI_Irecv(p, n, MPI_BYTE, from, tag, c->comm, &c->request[index]);
+int comm_recv(comm *c, int index, uintptr_t p, int n, int from, int tag) {
+	int rc = MPI_Irecv((void *)p, n, MPI_BYTE, from, tag, c->comm, &c->request[index]);
 	return rc == MPI_SUCCESS ? started(c, index) : explain(rc, c->error);
 }
 

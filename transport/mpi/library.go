@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -92,16 +91,21 @@ func firstLine(text string) string {
 }
 
 // launchedBy returns an error if a launcher of another MPI has started this process:
-// each of its ranks is alone in a world then.
-func launchedBy(size int, version string, lookup func(string) (string, bool)) error {
-	for _, name := range []string{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"} {
-		if text, ok := lookup(name); ok {
-			if n, err := strconv.Atoi(text); err != nil || n != size {
-				return fmt.Errorf("mpi: the launcher says %s=%s, but the world of %s has %d: want the launcher of the MPI that the program was built with", name, text, version, size)
-			}
+// each of its ranks is alone in a world then. Where a launcher runs inside another one,
+// the variables of both are there.
+func launchedBy(size int, version string, lookup func(string) (string, bool)) (err error) {
+	if size > 1 {
+		return nil
+	}
+	for _, name := range []string{"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"} {
+		switch text, ok := lookup(name); {
+		case text == "1":
+			return nil
+		case ok && err == nil:
+			err = fmt.Errorf("mpi: the launcher says %s=%s, but the world of %s has %d: want the launcher of the MPI that the program was built with", name, text, version, size)
 		}
 	}
-	return nil
+	return err
 }
 
 // end ends MPI in this process. It returns when all ranks have ended it.
@@ -161,16 +165,16 @@ func (c comm) result(rc C.int) (done bool, err error) {
 	return rc > 0, nil
 }
 
-// send begins to send n bytes at p.
-func (c comm) send(index int, p unsafe.Pointer, n, to, tag int) (done bool, err error) {
+// send begins to send n bytes at p, which are pinned, or memory of C.
+func (c comm) send(index int, p uintptr, n, to, tag int) (done bool, err error) {
 	c.lock()
-	return c.result(C.comm_send(c.c, C.int(index), p, C.int(n), C.int(to), C.int(tag)))
+	return c.result(C.comm_send(c.c, C.int(index), C.uintptr_t(p), C.int(n), C.int(to), C.int(tag)))
 }
 
-// recv begins to receive n bytes to p.
-func (c comm) recv(index int, p unsafe.Pointer, n, from, tag int) (done bool, err error) {
+// recv begins to receive n bytes to p, which are pinned.
+func (c comm) recv(index int, p uintptr, n, from, tag int) (done bool, err error) {
 	c.lock()
-	return c.result(C.comm_recv(c.c, C.int(index), p, C.int(n), C.int(from), C.int(tag)))
+	return c.result(C.comm_recv(c.c, C.int(index), C.uintptr_t(p), C.int(n), C.int(from), C.int(tag)))
 }
 
 // poll looks for requests that are complete, and for a frame.

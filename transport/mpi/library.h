@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { REQUESTS = 256, TEXT = 512 };
 
@@ -39,8 +40,9 @@ void  library_yield(void);
 void *library_alloc(size_t size);
 
 comm *comm_new(int first, char *error);
-int   comm_send(comm *c, int index, const void *p, int n, int to, int tag);
-int   comm_recv(comm *c, int index, void *p, int n, int from, int tag);
+// The memory of a message is an address: Go does not look for pointers in what is around it.
+int   comm_send(comm *c, int index, uintptr_t p, int n, int to, int tag);
+int   comm_recv(comm *c, int index, uintptr_t p, int n, int from, int tag);
 int   comm_poll(comm *c, int rounds, int yields, int index, void *p, int size, int tag);
 int   comm_cancel(comm *c, int index);
 int   comm_barrier(comm *c);

@@ -64,7 +64,7 @@ func (l *link) end(err error) {
 
 // lose ends a link with whose peer no transfer will end any more.
 func (l *link) lose(reason string) {
-	l.lost = true
+	l.lost, l.e.deserted = true, true
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})
 	l.e.pulls.cancel(l, func(*piece) bool { return true })
 	l.dropQueued(func(*outgoing) bool { return true })

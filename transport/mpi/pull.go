@@ -17,6 +17,7 @@ type pull struct {
 	tagged  *match.Tagged // if it is a tagged message
 	size    int           // bytes of the message
 	asked   int           // bytes that the peer was asked for
+	last    bool          // that is all of them
 	pieces  []*piece      // on their way, in order
 	dropped bool          // nobody waits for the message any more
 }
@@ -53,14 +54,15 @@ func (s *pullSet) steps(l *link) bool {
 	return slices.ContainsFunc(s.pulls, func(p *pull) bool { return p.link == l && !p.dropped && p.kind == pullFrame })
 }
 
-// begin begins to take a message.
+// begin begins to take a message. An empty one of a step is at once complete, and its
+// sender is told. That of an empty tagged message may withdraw it: it is asked for.
 func (s *pullSet) begin(p *pull) {
 	if p.recv != nil {
 		p.size = len(p.recv.Into)
 	} else {
 		p.size = p.tagged.Size
 	}
-	if p.size == 0 {
+	if p.size == 0 && p.recv != nil {
 		p.link.control(header{kind: discardFrame, number: p.number})
 		p.finish()
 		return
@@ -73,7 +75,7 @@ func (s *pullSet) begin(p *pull) {
 func (p *pull) ask() {
 	l := p.link
 	e := l.e
-	for !p.dropped && p.asked < p.size && len(p.pieces) < window && len(e.pulls.slots) > 0 && len(e.requests.free) > arrivalsMax {
+	for !p.dropped && !p.last && len(p.pieces) < window && len(e.pulls.slots) > 0 && len(e.requests.free) > arrivalsMax {
 		q := &piece{pull: p, order: l.in.asked}
 		n := min(p.size-p.asked, pieceMax)
 		switch {
@@ -101,6 +103,7 @@ func (p *pull) ask() {
 		l.in.asked++
 		l.control(header{kind: p.kind, slot: q.slot, number: p.number, offset: p.asked, total: n, order: q.order})
 		p.asked += n
+		p.last = p.asked == p.size
 	}
 }
 
@@ -127,7 +130,7 @@ func (q *piece) arrived() {
 	switch {
 	case p.dropped:
 		p.remove()
-	case len(p.pieces) == 0 && p.asked == p.size:
+	case len(p.pieces) == 0 && p.last:
 		p.remove()
 		p.finish()
 	}
@@ -183,6 +186,9 @@ func (s *pullSet) drop(which func(p *pull) bool) {
 
 // cancel takes back the receives of pieces of a peer that will not come.
 func (s *pullSet) cancel(l *link, never func(q *piece) bool) {
+	if l.e.broken != nil {
+		return
+	}
 	for _, p := range slices.Clone(s.pulls) {
 		if p.link != l {
 			continue

@@ -429,7 +429,7 @@ func (s *server) open(o order) error {
 	s.mu.Unlock()
 	j.Endpoint, err = s.world.open(Config{Linger: linger}, o.N, func(e *Endpoint, peace bool) error {
 		j.drained.Go(func() {
-			if err := e.finish(ctx, peace); err != nil {
+			if _, err := e.finish(ctx, peace); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		})

@@ -272,7 +272,7 @@ func (l *link) handleCTS(h header) error {
 		return nil
 	}
 	s := l.out.sources[i]
-	if h.slot >= piecesMax || h.offset != s.asked || h.total < 1 || h.total > len(s.data)-s.asked || h.total > pieceMax {
+	if h.slot >= piecesMax || h.offset != s.asked || h.total < min(len(s.data), 1) || h.total > len(s.data)-s.asked || h.total > pieceMax {
 		return fmt.Errorf("a request for %d bytes at %d of a message of %d", h.total, h.offset, len(s.data))
 	}
 	s.asked += h.total

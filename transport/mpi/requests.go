@@ -48,11 +48,11 @@ func (t *requestTable) release(index int) {
 }
 
 // pin has memory stay where it is until the request is over.
-func (r *request) pin(b []byte) unsafe.Pointer {
-	p := unsafe.Pointer(unsafe.SliceData(b))
+func (r *request) pin(b []byte) uintptr {
+	p := unsafe.SliceData(b)
 	r.pinner.Pin(p)
 	r.pinned = true
-	return p
+	return uintptr(unsafe.Pointer(p))
 }
 
 // completed does what follows from the end of a request.

@@ -123,9 +123,9 @@ func (o outgoing) begin() {
 	e := o.link.e
 	index := e.requests.take()
 	r := &e.requests.requests[index]
-	p, n, tag := unsafe.Pointer(nil), o.n, pieceTag+o.slot
+	p, n, tag := uintptr(0), o.n, pieceTag+o.slot
 	if o.frame != nil {
-		p, n, tag = unsafe.Pointer(unsafe.SliceData(o.frame.buf)), o.frame.n, frameTag
+		p, n, tag = uintptr(unsafe.Pointer(unsafe.SliceData(o.frame.buf))), o.frame.n, frameTag
 	} else {
 		p = r.pin(o.source.data[o.offset:])
 	}

@@ -17,6 +17,7 @@ var taggedClaims = []claim{
 	{"TaggedMessagesOfOneMatchStayInOrder", testTaggedOrder},
 	{"ATaggedMessageIsReceivedByItsMatch", testTaggedMatch},
 	{"TaggedMessagesOfEverySizeArrive", testTaggedSizes},
+	{"AnEmptyTaggedMessageBeyondTheCreditsArrives", testEmptyBeyondCredits},
 	{"ARankSendsATaggedMessageToItself", testTaggedSelf},
 	{"ATaggedMessageThatDoesNotFitStaysQueued", testTaggedMisfit},
 	{"ProbeLeavesTheMessageQueued", testProbe},
@@ -122,6 +123,35 @@ func testTaggedSizes(t *testing.T, start Start) {
 			t.Fatalf("%d bytes: %v", size, err)
 		}
 	}
+}
+
+// testEmptyBeyondCredits has rank 0 send all that it may before rank 1 receives, and
+// then an empty message.
+func testEmptyBeyondCredits(t *testing.T, start Start) {
+	const size = 64<<10 - transport.MessageCost
+	const messages = transport.TaggedMax / (size + transport.MessageCost)
+	last := transport.Match{Context: match.Context, Tag: match.Tag + 1}
+	open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		for i := range messages {
+			if err := sendTagged(ctx, e, 1, match, tagged(i, size)); err != nil {
+				return err
+			}
+		}
+		return sendTagged(ctx, e, 1, last, nil)
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		if _, _, err := e.Probe(ctx, 0, last, true); err != nil {
+			return err
+		}
+		if err := recvTagged(ctx, e, 0, last, nil); err != nil {
+			return err
+		}
+		for i := range messages {
+			if err := recvTagged(ctx, e, 0, match, tagged(i, size)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func testTaggedSelf(t *testing.T, start Start) {
