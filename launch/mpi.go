@@ -26,11 +26,12 @@ func mpiJobEnv(lookup func(string) (string, bool)) (env JobEnv, ok bool, err err
 
 // joinMPI joins the job of MPI_COMM_WORLD.
 func joinMPI(env JobEnv) (transport.Endpoint, JobEnv, error) {
-	ep, err := mpi.New(mpi.Config{Linger: env.Linger})
+	ep, job, err := mpi.New(mpi.Config{Linger: env.Linger})
 	if err != nil {
 		return nil, env, err
 	}
 	env.Rank, env.Size = ep.Rank(), ep.Size()
+	env.Hosts, env.Processors = job.Hosts, job.Processors
 	return ep, env, nil
 }
 

@@ -13,7 +13,7 @@ func queries(f func(q Query)) {
 	for _, c := range sched.Collectives() {
 		for _, p := range []int{1, 2, 3, 5, 8, 13, 16, 33, 100} {
 			for _, bytes := range []int{0, 8, 1000, 64 << 10, 4 << 20} {
-				for _, transport := range []string{"inproc", "shm", "tcp"} {
+				for _, transport := range []string{"inproc", "shm", "tcp", "mpi"} {
 					for kind := range 8 {
 						for _, hosts := range []string{"", "2", "cyclic:2"} {
 							if p < 3 {

@@ -9,6 +9,6 @@ import (
 )
 
 // New returns an error: this program was built without the tag mpi.
-func New(Config) (transport.ProcessEndpoint, error) {
-	return nil, errors.New("mpi: this program was built without MPI: want go build -tags mpi,mpich, or -tags mpi,ompi for Open MPI (docs/transports.md)")
+func New(Config) (transport.ProcessEndpoint, Job, error) {
+	return nil, Job{}, errors.New("mpi: this program was built without MPI: want go build -tags mpi,mpich, or -tags mpi,ompi for Open MPI (docs/transports.md)")
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestWithoutTheTagNewSaysHowToBuild(t *testing.T) {
-	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "go build -tags mpi,mpich") {
+	if _, _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "go build -tags mpi,mpich") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -54,13 +54,13 @@ var errSecond = errors.New("mpi: this process has joined before: MPI starts once
 //
 // An endpoint that is closed while no rank's part in the job has failed ends MPI: its Close
 // returns when all ranks have left.
-func New(cfg Config) (transport.ProcessEndpoint, error) {
+func New(cfg Config) (transport.ProcessEndpoint, Job, error) {
 	if joined.Swap(true) {
-		return nil, errSecond
+		return nil, Job{}, errSecond
 	}
 	w, err := start()
 	if err != nil {
-		return nil, err
+		return nil, Job{}, err
 	}
 	e, err := w.open(cfg, w.size, func(e *Endpoint, peace bool) error {
 		if !peace { // the launcher ends the job with this process
@@ -74,9 +74,9 @@ func New(cfg Config) (transport.ProcessEndpoint, error) {
 		return w.end()
 	})
 	if err != nil {
-		return nil, err
+		return nil, Job{}, err
 	}
-	return e, nil
+	return e, w.job, nil
 }
 
 // open makes the endpoint of a job of the first n ranks.
@@ -88,7 +88,7 @@ func (w *world) open(cfg Config, n int, leave func(e *Endpoint, peace bool) erro
 	openEndpoints.Add(1)
 	e := &Endpoint{
 		cfg: cfg, world: w, comm: c, leave: leave,
-		processors: progress.Share(w.local, &openEndpoints),
+		processors: progress.Share(w.local(), &openEndpoints),
 		links:      make([]*link, n),
 	}
 	e.requests.init()

@@ -40,10 +40,9 @@ static void alternate_stacks(void) {
 static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 enum { FAULTS = sizeof faults / sizeof *faults };
 
-int library_init(int *owned, int *threads, int *rank, int *size, int *local, char *version, char *error) {
+int library_init(int *owned, int *threads, int *rank, int *size, char *version, char *error) {
 	int rc, initialized = 0, finalized = 0, provided = 0, n = 0;
 	struct sigaction handlers[FAULTS];
-	MPI_Comm host;
 	MPI_Finalized(&finalized);
 	if (finalized) {
 		strcpy(error, "MPI_Finalize was called");
@@ -69,12 +68,25 @@ int library_init(int *owned, int *threads, int *rank, int *size, int *local, cha
 	text[n] = 0;
 	strncpy(version, text, TEXT - 1);
 	version[TEXT - 1] = 0;
+	return 0;
+}
+
+// library_hosts returns the lowest rank of each rank's host, and the fewest processors that
+// a rank has.
+int library_hosts(int *hosts, int *processors, char *error) {
+	MPI_Comm host;
+	int rc, lowest;
+	MPI_Comm_rank(MPI_COMM_WORLD, &lowest);
 	rc = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	if (rc != MPI_SUCCESS)
 		return explain(rc, error);
-	MPI_Comm_size(host, local);
+	rc = MPI_Bcast(&lowest, 1, MPI_INT, 0, host);
 	MPI_Comm_free(&host);
-	return 0;
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Allgather(&lowest, 1, MPI_INT, hosts, 1, MPI_INT, MPI_COMM_WORLD);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Allreduce(MPI_IN_PLACE, processors, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	return rc == MPI_SUCCESS ? 0 : explain(rc, error);
 }
 
 int library_finalize(void) { return MPI_Finalize() == MPI_SUCCESS ? 0 : -1; }

@@ -21,12 +21,14 @@ import (
 	"sync"
 	"time"
 	"unsafe"
+
+	"github.com/chorale-go/chorale/internal/processors"
 )
 
 // A world is the MPI of this process.
 type world struct {
 	rank, size int
-	local      int         // ranks on this host
+	job        Job
 	version    string      // of the library
 	calls      *sync.Mutex // held in calls of MPI; nil if threads may call it at the same time
 	finalize   chan chan<- error
@@ -59,15 +61,15 @@ var start = sync.OnceValues(func() (*world, error) {
 
 // initialize starts MPI on this thread. Owned says that it was not started before.
 func initialize() (w *world, owned bool, err error) {
-	var mine, threads, rank, size, local C.int
+	var mine, threads, rank, size C.int
 	version, text := (*C.char)(C.malloc(C.TEXT)), (*C.char)(C.malloc(C.TEXT))
 	defer C.free(unsafe.Pointer(version))
 	defer C.free(unsafe.Pointer(text))
-	if C.library_init(&mine, &threads, &rank, &size, &local, version, text) != 0 {
+	if C.library_init(&mine, &threads, &rank, &size, version, text) != 0 {
 		return nil, false, fmt.Errorf("mpi: MPI does not start: %s", C.GoString(text))
 	}
 	w = &world{
-		rank: int(rank), size: int(size), local: int(local),
+		rank: int(rank), size: int(size),
 		version:  firstLine(C.GoString(version)),
 		finalize: make(chan chan<- error),
 	}
@@ -80,7 +82,36 @@ func initialize() (w *world, owned bool, err error) {
 	if err := launchedBy(w.size, w.version, os.LookupEnv); err != nil {
 		return nil, false, err
 	}
+	lowest, fewest := make([]C.int, size), C.int(processors.Available())
+	if C.library_hosts(&lowest[0], &fewest, text) != 0 {
+		return nil, false, fmt.Errorf("mpi: which ranks share a host is not known: %s", C.GoString(text))
+	}
+	w.job = Job{Hosts: hosts(lowest), Processors: int(fewest)}
 	return w, mine != 0, nil
+}
+
+// hosts numbers the hosts of ranks, given the lowest rank of each one's host.
+func hosts[N ~int32](lowest []N) []int {
+	numbers, count := make([]int, len(lowest)), 0
+	for rank, first := range lowest {
+		if int(first) == rank {
+			numbers[rank] = count
+			count++
+		} else {
+			numbers[rank] = numbers[first]
+		}
+	}
+	return numbers
+}
+
+// local returns the number of ranks on this host.
+func (w *world) local() (n int) {
+	for _, host := range w.job.Hosts {
+		if host == w.job.Hosts[w.rank] {
+			n++
+		}
+	}
+	return n
 }
 
 // firstLine returns the first line of a text, without what follows a comma.

@@ -33,7 +33,8 @@ typedef struct {
 } comm;
 
 // library_init starts MPI. Threads may call it: 0 for one, 1 for one at a time, 2 for all.
-int   library_init(int *owned, int *threads, int *rank, int *size, int *local, char *version, char *error);
+int   library_init(int *owned, int *threads, int *rank, int *size, char *version, char *error);
+int   library_hosts(int *hosts, int *processors, char *error);
 int   library_finalize(void);
 int   library_pause(long nanoseconds);
 void  library_yield(void);

@@ -40,7 +40,7 @@ func runScenario(t *testing.T, n int, name string) (output string, err error) {
 
 // loseRank ends rank 1 while the others wait for it.
 func loseRank() error {
-	e, err := New(Config{})
+	e, _, err := New(Config{})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func TestALostRankEndsTheJob(t *testing.T) {
 
 // abortRank has rank 1 give up, and live on, while rank 0 leaves.
 func abortRank() error {
-	e, err := New(Config{})
+	e, _, err := New(Config{})
 	if err != nil {
 		return err
 	}
@@ -83,17 +83,17 @@ func TestARankDoesNotWaitInCloseForOneThatHasGivenUp(t *testing.T) {
 
 // newTwice makes an endpoint after MPI has ended.
 func newTwice() error {
-	e, err := New(Config{})
+	e, _, err := New(Config{})
 	if err != nil {
 		return err
 	}
-	if _, err := New(Config{}); err == nil {
+	if _, _, err := New(Config{}); err == nil {
 		return errors.New("a second New while MPI runs: no error")
 	}
 	if err := e.Close(); err != nil {
 		return err
 	}
-	_, err = New(Config{})
+	_, _, err = New(Config{})
 	return err
 }
 
@@ -106,7 +106,7 @@ func TestASecondNewOfAProcessIsAnError(t *testing.T) {
 
 // sendBesidePointers sends an array of a struct that has pointers to memory of Go, too.
 func sendBesidePointers() error {
-	e, err := New(Config{})
+	e, _, err := New(Config{})
 	if err != nil {
 		return err
 	}
