@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,12 +22,13 @@ import (
 func newBench() *cobra.Command {
 	var (
 		ranks    ranges
-		how      = choice{"auto", launch.Transports}
+		how      = choice{"auto", append(slices.Clone(launch.Transports), "mpi")}
 		bytes    = sizes{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20}
 		config   benchConfig
 		root     int
 		noVerify bool
 		plot     string
+		mpiexec  string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP…] -n N",
@@ -51,6 +53,9 @@ processors, and the exchange of 8 bytes between two threads over TCP. "x COPY"
 and "x EXCHANGE" are MEDIAN divided by these times; the exchange is that over TCP
 for tcp, and that of a cache line for the other transports.
 
+With --transport mpi, --mpiexec starts the ranks: the launcher of the MPI that this
+command was built with (go build -tags mpi,mpich or mpi,ompi), with its options.
+
 Before and after the samples, the result of a call is verified on every rank. With
 --algorithm all, algorithms that do not take N ranks are skipped, and * marks the
 fastest for each collective and size.
@@ -68,6 +73,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
+  chorale bench -n 4 --transport mpi --mpiexec 'mpirun --oversubscribe'
   chorale bench -n 4 --format gobench --count 10 > new.txt`,
 	}
 	flags := cmd.Flags()
@@ -83,6 +89,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	var remote remoteFlags
 	remote.add(cmd)
 	format := addFormat(cmd, "table", "json", "gobench")
+	flags.StringVar(&mpiexec, "mpiexec", "mpiexec", "the launcher of the MPI, and its options")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
@@ -104,7 +111,13 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		if hosts != nil && how.value == "inproc" {
 			return callErrorf("--hosts and --transport inproc: goroutines are on one host: want auto or tcp")
 		}
-		m := measurement{config: config, transport: how.value, remote: hosts, progress: terminal(os.Stderr)}
+		if hosts != nil && how.value == "mpi" {
+			return callErrorf("--hosts and --transport mpi: the launcher of the MPI knows the hosts: want --mpiexec with its option")
+		}
+		if flags.Changed("mpiexec") && how.value != "mpi" {
+			return callErrorf("--mpiexec and --transport %s: want mpi", how.value)
+		}
+		m := measurement{config: config, transport: how.value, remote: hosts, mpiexec: strings.Fields(mpiexec), progress: terminal(os.Stderr)}
 		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}
 		}
@@ -133,6 +146,7 @@ type measurement struct {
 	config    benchConfig
 	transport string
 	remote    *launch.Remote // the ranks' hosts; nil for this one
+	mpiexec   []string       // what starts the ranks of an MPI
 	jobs      []benchJob
 	all       int       // the number of rows when it is complete
 	progress  io.Writer // nil unless progress is shown

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,17 +76,36 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 			m.add(row)
 		}
 	}()
-	err = launch.Run(ctx, launch.Config{
-		Size: ranks, Transport: m.transport, Remote: m.remote,
-		Program: self, Args: []string{"bench-rank", string(config)},
-		Stdout: printed, Stderr: untilDone{ctx, os.Stderr}, Unlabeled: true,
-		Grace: time.Second, Guard: []string{"guard"},
-	})
+	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
+	if m.transport == "mpi" {
+		err = runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
+	} else {
+		err = launch.Run(ctx, launch.Config{
+			Size: ranks, Transport: m.transport, Remote: m.remote,
+			Program: self, Args: command[1:],
+			Stdout: printed, Stderr: stderr, Unlabeled: true,
+			Grace: time.Second, Guard: []string{"guard"},
+		})
+	}
 	printed.Close()
 	if bad := <-read; err == nil && !errors.Is(bad, io.EOF) {
 		err = fmt.Errorf("reading what rank 0 measured: %w", bad)
 	}
 	return err
+}
+
+// runMPI runs ranks that exchange their messages over an MPI, by the launcher of that MPI.
+// The launcher is asked to end when ctx ends.
+func runMPI(ctx context.Context, command []string, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "CHORALE_TRANSPORT=mpi")
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", command[0], err)
+	}
+	return nil
 }
 
 // untilDone forwards writes until the context ends: errors of ranks that are being

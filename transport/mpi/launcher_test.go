@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,16 +24,19 @@ func tags() string {
 	return "mpi"
 }
 
-// globalsum builds a program that sums up the ranks, with the tags of this test.
-func globalsum(t *testing.T) string {
+// buildProgram builds a program of this module, with the tags of this test.
+func buildProgram(t *testing.T, dir string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "globalsum")
-	out, err := exec.Command("go", "build", "-tags", tags(), "-o", program, "../../examples/globalsum").CombinedOutput()
+	program := filepath.Join(t.TempDir(), filepath.Base(dir))
+	out, err := exec.Command("go", "build", "-tags", tags(), "-o", program, dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return program
 }
+
+// globalsum builds a program that sums up the ranks.
+func globalsum(t *testing.T) string { return buildProgram(t, "../../examples/globalsum") }
 
 // runProgram runs a program under a launcher, over MPI.
 func runProgram(t *testing.T, n int, program string) (output string, err error) {
@@ -51,6 +55,18 @@ func TestAProgramRunsUnderTheLauncherOfItsMPI(t *testing.T) {
 		if err != nil || strings.Count(out, "allreduce butterfly: "+sum+" on rank ") != n || !strings.Contains(out, "reduce tree: "+sum+" on rank 0") {
 			t.Errorf("%d ranks: %v\n%s", n, err, out)
 		}
+	}
+}
+
+func TestBenchMeasuresOverMPI(t *testing.T) {
+	requireMPI(t)
+	cmd := exec.Command(buildProgram(t, "../../cmd/chorale"),
+		"bench", "allreduce", "-n", "2,3", "--transport", "mpi", "--mpiexec", strings.Join(launcher, " "),
+		"--sizes", "8", "--time", "1ms", "--format", "gobench")
+	cmd.Env = mpiexec(0).Env
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "transport=mpi") != 2 {
+		t.Errorf("got %v\n%s", err, out)
 	}
 }
 
@@ -94,5 +110,11 @@ func TestAWorldOfTheLaunchersSizeIsRight(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d ranks with %v: got %v, want %q", c.size, c.env, err, c.want)
 		}
+	}
+}
+
+func TestHostsAreNumberedInTheOrderOfTheirLowestRanks(t *testing.T) {
+	if got, want := hosts([]int32{0, 1, 0, 1, 4, 1}), []int{0, 1, 0, 1, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
