@@ -16,9 +16,15 @@ import (
 // take its termination notice.
 const closeTimeout = time.Second
 
+// failedWait bounds how long a rank that leaves waits for its launcher to end the job,
+// where another rank has failed. A process that ends without MPI_Finalize makes the
+// launcher kill the others.
+const failedWait = 5 * time.Second
+
 // Close implements [transport.Endpoint]. Exchanges in progress return
 // [transport.ErrClosed]. Close returns when MPI has all messages, and where it ends MPI,
-// when all ranks have left. Where a rank has failed, no endpoint ends MPI.
+// when all ranks have left. Where a rank has failed, no endpoint ends MPI,
+// and Close returns after failedWait at the latest.
 func (e *Endpoint) Close() error {
 	e.engine.Lock()
 	if !e.engine.StartLeaving() {

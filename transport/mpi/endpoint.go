@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/progress"
@@ -191,14 +192,20 @@ func (e *Endpoint) Stalls() []transport.Stall {
 // drain takes what still comes in, and drops it, until MPI has delivered all that this rank
 // has sent, and, if the rank has left in peace, until every rank of the job has: MPI
 // need not deliver a message that nobody receives. It ends with ctx. It reports whether
-// all have left in peace: there is none where a peer has failed, or where nothing is to
-// be waited for.
+// all have left in peace. Where a peer has failed, or nothing is to be waited for, it gives
+// the launcher failedWait to end the job, and other ranks the time to say why.
 func (e *Endpoint) drain(ctx context.Context, peace bool) (bool, error) {
+	var failed time.Time // since when
 	for wait := backoff; ctx.Err() == nil; wait = min(2*wait, napMax) {
 		if err := e.poll(1); err != nil {
 			return false, err
 		}
-		peace = peace && !e.deserted && e.engine.Abandoned() == nil
+		if e.deserted || e.engine.Abandoned() != nil {
+			if failed.IsZero() {
+				failed = time.Now()
+			}
+			peace = peace && time.Since(failed) < failedWait
+		}
 		if e.requests.sending == 0 && len(e.backlog) == 0 {
 			if !peace {
 				return false, nil

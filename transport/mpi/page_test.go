@@ -14,6 +14,6 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"headerLen": headerLen, "alignment": alignment, "TaggedMax": transport.TaggedMax, "stepEager": stepEager, "pieceMax": pieceMax, "combineMax": combineMax,
 		"window": window, "piecesMax": piecesMax, "postedMax": postedMax,
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "napMin": int64(napMin), "napMax": int64(napMax),
-		"stallTimeout": int64(stallTimeout),
+		"stallTimeout": int64(stallTimeout), "failedWait": int64(failedWait),
 	})
 }
