@@ -20,7 +20,7 @@ func newShow() *cobra.Command {
 		algorithm string
 		root      int
 		bytes     size
-		transport = choice{"tcp", []string{"tcp", "shm", "inproc"}}
+		transport = choice{"tcp", []string{"tcp", "shm", "inproc", "mpi"}}
 	)
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
