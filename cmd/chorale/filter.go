@@ -29,11 +29,37 @@ type scheduleFilter struct {
 // maxSchedules bounds the schedules of one call.
 const maxSchedules = 1 << 20
 
+// tooMany reports whether there are more than maxSchedules even with one value of each
+// parameter. It makes none of them: some have tables of the size of p.
+func (s *scheduleFilter) tooMany() bool {
+	n := 0
+	for _, c := range s.collectives {
+		for _, a := range algo.For(c) {
+			if s.algorithm != "" && s.algorithm != a.Name {
+				continue
+			}
+			for _, p := range s.ranks.values {
+				if a.Restrictions.Allow(p) != nil {
+					continue
+				}
+				if n += len(s.roots(c, p)); n > maxSchedules {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // schedules returns the schedules. It is an error if there is none, or if the
 // algorithm that is named does not take the one number of ranks that is named.
 func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 	if err := checkBytes(s.bytes, s.ranks.values[len(s.ranks.values)-1]); err != nil {
 		return nil, err
+	}
+	tooMany := fmt.Errorf("-n %s: more than %d schedules: want fewer numbers of ranks, or a collective or an algorithm", s.ranks.text, maxSchedules)
+	if s.tooMany() {
+		return nil, tooMany
 	}
 	var refused error
 	for _, p := range s.ranks.values {
@@ -45,7 +71,7 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 					case errors.Is(err, sched.ErrTooLarge):
 						return nil, fmt.Errorf("%v %s: %w", c, spec, err)
 					case len(all) == maxSchedules:
-						return nil, fmt.Errorf("-n %s: more than %d schedules: want fewer numbers of ranks, or a collective or an algorithm", s.ranks.text, maxSchedules)
+						return nil, tooMany
 					case err == nil:
 						all = append(all, schedule)
 					case refused == nil:

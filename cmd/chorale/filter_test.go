@@ -1,0 +1,38 @@
+package main
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/chorale-go/chorale/sched"
+)
+
+// Schedules have tables. Those of the first million of these calls take 3 GB.
+func TestTooManySchedulesAreRefusedBeforeTheyAreMade(t *testing.T) {
+	want := scheduleFilter{collectives: []sched.Collective{sched.Bcast}, memory: 4 << 30}
+	if err := want.ranks.Set("1..16777216"); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := want.schedules()
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "more than 1048576 schedules") {
+		t.Errorf("got %v, want that these are too many", err)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 200 {
+		t.Errorf("the refusal takes %d MiB", took)
+	}
+}
+
+// An algorithm that takes few of the numbers has few schedules.
+func TestNumbersThatAnAlgorithmDoesNotTakeAreNotCounted(t *testing.T) {
+	want := scheduleFilter{collectives: []sched.Collective{sched.AllReduce}, algorithm: "swing", memory: 4 << 30}
+	if err := want.ranks.Set("1..2000000"); err != nil {
+		t.Fatal(err)
+	}
+	if want.tooMany() {
+		t.Error("the powers of two up to two million are too many")
+	}
+}
