@@ -51,6 +51,7 @@ type naiveMessage struct {
 	ported, routed  bool     // is in the lines for ports, for links
 	started, over   bool
 	flows           bool // its words are under way
+	rises           bool // its rate does, in divide
 	left            float64
 	rate            float64
 	flowsAt, passes float64 // when they are, and when it has arrived, if nothing slows it down

@@ -27,7 +27,7 @@ func (n *naive) divide() {
 		if !m.flows {
 			continue
 		}
-		m.rate = 0
+		m.rate, m.rises = 0, true
 		rising = append(rising, m)
 		for _, c := range n.channels(m) {
 			users[c] = append(users[c], m)
@@ -51,7 +51,7 @@ func (n *naive) divide() {
 			for _, c := range n.channels(m) {
 				still := 0
 				for _, u := range users[c] {
-					if slices.Contains(rising, u) {
+					if u.rises {
 						still++
 					}
 				}
@@ -62,7 +62,8 @@ func (n *naive) divide() {
 			m.rate += more
 		}
 		rising = slices.DeleteFunc(rising, func(m *naiveMessage) bool {
-			return m.rate >= n.alone(m)*(1-1e-9) || slices.ContainsFunc(n.channels(m), func(c string) bool { return room(c) <= capacity[c]*1e-9 })
+			m.rises = m.rate < n.alone(m)*(1-1e-9) && !slices.ContainsFunc(n.channels(m), func(c string) bool { return room(c) <= capacity[c]*1e-9 })
+			return !m.rises
 		})
 	}
 }
