@@ -14,7 +14,7 @@ import (
 )
 
 func TestBcastCopiesTheRootsBuffer(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.Bcast, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for root := range p {
@@ -35,7 +35,7 @@ func TestBcastCopiesTheRootsBuffer(t *testing.T) {
 }
 
 func TestReduceLeavesTheSumOnTheRoot(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.Reduce, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for root := range p {
@@ -65,7 +65,7 @@ func TestReduceLeavesTheSumOnTheRoot(t *testing.T) {
 }
 
 func TestAllReduceLeavesTheSumOnEveryRankAlsoInPlace(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.AllReduce, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for _, n := range counts(p) {
@@ -87,9 +87,9 @@ func TestAllReduceLeavesTheSumOnEveryRankAlsoInPlace(t *testing.T) {
 }
 
 func TestScatterAndGatherMoveOnePartPerRankAlsoInPlace(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		whole := func(n int) []int64 { return vector(7, p*n) }
-		part := func(rank, n int) []int64 { return whole(n)[rank*n : (rank+1)*n] }
+		part := func(rank, n int) []int64 { return vectorFrom(7, rank*n, n) }
 		eachAlgorithm(t, sched.Scatter, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for root := range p {
@@ -118,7 +118,7 @@ func TestScatterAndGatherMoveOnePartPerRankAlsoInPlace(t *testing.T) {
 				for root := range p {
 					for _, n := range counts(p) {
 						var dst []int64
-						src := slices.Clone(part(c.Rank(), n))
+						src := part(c.Rank(), n)
 						if c.Rank() == root {
 							dst = make([]int64, p*n)
 							if root%2 == 1 {
@@ -144,7 +144,7 @@ func TestScatterAndGatherMoveOnePartPerRankAlsoInPlace(t *testing.T) {
 }
 
 func TestAllGatherGivesEveryRankEveryPartAlsoInPlace(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.AllGather, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for _, n := range counts(p) {
@@ -170,12 +170,12 @@ func TestAllGatherGivesEveryRankEveryPartAlsoInPlace(t *testing.T) {
 }
 
 func TestReduceScatterGivesEachRankItsPartOfTheSumAlsoInPlace(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.ReduceScatter, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for _, n := range counts(p) {
 					src, dst := vector(c.Rank(), p*n), make([]int64, n)
-					want := total(p, p*n)[c.Rank()*n : (c.Rank()+1)*n]
+					want := totalFrom(p, c.Rank()*n, n)
 					if err := chorale.ReduceScatter(ctx, c, dst, src, chorale.Sum, algorithm); err != nil {
 						return err
 					}
@@ -194,7 +194,7 @@ func TestReduceScatterGivesEachRankItsPartOfTheSumAlsoInPlace(t *testing.T) {
 }
 
 func TestBarrierReturnsAfterAllRanksHaveCalledIt(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.Barrier, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			var mu sync.Mutex
 			came := 0
@@ -217,7 +217,7 @@ func TestBarrierReturnsAfterAllRanksHaveCalledIt(t *testing.T) {
 }
 
 func TestEveryRankOfAnAllReduceHasTheSameBits(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.AllReduce, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			results := make([][]float64, p)
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
@@ -240,7 +240,7 @@ func TestEveryRankOfAnAllReduceHasTheSameBits(t *testing.T) {
 }
 
 func TestScanExScanShiftAndAllToAll(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachAlgorithm(t, sched.Scan, p, func(t *testing.T, algorithm chorale.Option, _ bool) {
 			onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 				for _, n := range counts(p) {

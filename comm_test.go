@@ -11,7 +11,7 @@ import (
 )
 
 func TestSplitMakesOneCommunicatorPerColorOrderedByKey(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		onRanks(t, p, func(ctx context.Context, c *chorale.Comm) error {
 			// Even and odd ranks apart, in reverse order; every fifth rank in none.
 			color := c.Rank() % 2

@@ -12,6 +12,9 @@ import (
 const longest = 1 << 16
 
 func TestProgramsOfCachedCallsAreBoundedInBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes programs of 10,000 steps")
+	}
 	onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {
 		inside := c.Rank() == 1 // of the chain: it receives and sends
 		bcast := func(n, segment int) error {
@@ -69,6 +72,10 @@ var callsThatCompute = map[string]func(ctx context.Context, c *chorale.Comm, dst
 }
 
 func TestMemoryOfCallsIsThatOfTheLargestCall(t *testing.T) {
+	shorter := 200 // calls
+	if testing.Short() {
+		shorter = 20
+	}
 	for name, call := range callsThatCompute {
 		t.Run(name, func(t *testing.T) {
 			onRanks(t, 4, func(ctx context.Context, c *chorale.Comm) error {
@@ -80,7 +87,7 @@ func TestMemoryOfCallsIsThatOfTheLargestCall(t *testing.T) {
 				if most > 4*8*longest {
 					return fmt.Errorf("%d bytes for vectors of %d", most, 8*longest)
 				}
-				for n := range 200 {
+				for n := range shorter {
 					if err := call(ctx, c, dst[n*200:], src[n*200:]); err != nil {
 						return err
 					}

@@ -39,7 +39,7 @@ var reductions = []reduction{
 	}, func(rank, p int) []int64 { return total(p, perRank*p) }},
 	{sched.ReduceScatter, func(ctx context.Context, c *chorale.Comm, dst []int64, op chorale.Op[int64], o chorale.Option) error {
 		return chorale.ReduceScatterFunc(ctx, c, dst[:perRank], vector(c.Rank(), len(dst)), op, o)
-	}, func(rank, p int) []int64 { return total(p, perRank*p)[perRank*rank:][:perRank] }},
+	}, func(rank, p int) []int64 { return totalFrom(p, perRank*rank, perRank) }},
 	{sched.Scan, func(ctx context.Context, c *chorale.Comm, dst []int64, op chorale.Op[int64], o chorale.Option) error {
 		return chorale.ScanFunc(ctx, c, dst, vector(c.Rank(), len(dst)), op, o)
 	}, func(rank, p int) []int64 { return total(rank+1, perRank*p) }},

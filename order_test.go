@@ -27,7 +27,7 @@ func multiply(a, b matrix) (c matrix) {
 func TestMatrixProductsKeepRankOrder(t *testing.T) {
 	mul := chorale.Op[matrix]{Combine: multiply}
 	of := func(rank int) matrix { return matrix{{1, int64(rank)}, {int64(rank % 3), 1}} }
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		want := of(0)
 		for rank := 1; rank < p; rank++ {
 			want = multiply(want, of(rank))
@@ -104,7 +104,7 @@ func concatenate(a, b text) text {
 func TestConcatenationsKeepRankOrder(t *testing.T) {
 	op := chorale.Op[text]{Combine: concatenate}
 	of := func(lo, hi int) (t text) { copy(t[:], "abcdefghijklmnopqrstuvwxyz"[lo:hi]); return t }
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		for _, c := range []sched.Collective{sched.AllReduce, sched.Reduce, sched.ReduceScatter, sched.Scan, sched.ExScan} {
 			eachAlgorithm(t, c, p, func(t *testing.T, algorithm chorale.Option, commutative bool) {
 				if commutative {

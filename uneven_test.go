@@ -71,7 +71,7 @@ func eachUneven(t *testing.T, c sched.Collective, p int, f func(ctx context.Cont
 }
 
 func TestPartsOfDifferentLengths(t *testing.T) {
-	for _, p := range sizes {
+	for _, p := range sizes() {
 		eachUneven(t, sched.Scatter, p, func(ctx context.Context, c *chorale.Comm, counts []int, options ...chorale.Option) error {
 			whole := vector(7, sum(counts))
 			for root := range p {
