@@ -33,6 +33,9 @@ type browser struct{ ctx context.Context }
 // test. Without a Chromium the test is skipped, or fails in CI.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("takes a browser's time: half a minute")
+	}
 	program := findBrowser(t)
 	limit, cancel := context.WithTimeout(context.Background(), browserTime)
 	t.Cleanup(cancel)
