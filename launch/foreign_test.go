@@ -196,7 +196,7 @@ func TestALostRankEndsAJobThatAUserHasStarted(t *testing.T) {
 		{"2", "7", "rank 2"},
 		{"0", "killed", "rank 0"},
 	} {
-		b := startByHand(t, 4, nil, "ring", "100000", test.rank, test.how)
+		b := startByHand(t, 4, nil, "ring", "1000", test.rank, test.how)
 		statuses := b.wait()
 		for rank, status := range statuses {
 			if fmt.Sprint(rank) != test.rank && (status != 1 || !strings.Contains(b.ranks[rank].err.String(), test.want)) {

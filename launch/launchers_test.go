@@ -94,7 +94,7 @@ func testFoundMemory(t *testing.T, l launchertest.Launcher) {
 func testLostRankUnder(t *testing.T, l launchertest.Launcher) {
 	for _, rank := range []string{"0", "3"} {
 		for _, how := range []string{"killed", "7"} {
-			if status, out := runUnder(t, l, "ring", "2000", rank, how); status == 0 || strings.Contains(out, "token") {
+			if status, out := runUnder(t, l, "ring", "200", rank, how); status == 0 || strings.Contains(out, "token") {
 				t.Errorf("rank %s %s: status %d:\n%s", rank, how, status, out)
 			}
 		}

@@ -256,7 +256,11 @@ func RunLingering(t *testing.T, start Start) (undelivered bool) {
 // goroutines of the receiver use its endpoint.
 func testLeaveAfterLongTagged(t *testing.T, start Start) {
 	m := transport.Match{Context: 1, Tag: 1}
-	for i := 0; i < 50 && !t.Failed(); i++ {
+	times := 50
+	if UnderRace {
+		times = 10
+	}
+	for i := 0; i < times && !t.Failed(); i++ {
 		t.Run("", func(t *testing.T) {
 			j := open(t, start, 2)
 			received := make(chan bool)

@@ -32,9 +32,13 @@ var match = transport.Match{Context: 3, Tag: 5}
 
 // tagged returns the data of a tagged message. It depends on n.
 func tagged(n, size int) []byte {
+	const period = 256
 	b := make([]byte, size)
-	for i := range b {
+	for i := range min(size, period) {
 		b[i] = byte(n + i*7)
+	}
+	for done := period; done < size; done *= 2 {
+		copy(b[done:], b[:done])
 	}
 	return b
 }

@@ -16,7 +16,7 @@ import (
 // Idle is the number of connections of an attack that never say anything.
 const Idle = 300
 
-// busy is the number of strangers of each other kind.
+// busy is the number of strangers of each other kind; with -short there are two.
 const busy = 8
 
 // Attack has strangers connect to an address, and returns when the idle ones have.
@@ -57,8 +57,12 @@ func Attack(t testing.TB, addr string) {
 			t.Fatalf("nothing listens at %s", addr)
 		}
 	}
+	each := busy
+	if testing.Short() {
+		each = 2
+	}
 	for _, act := range []func(net.Conn){slow, huge, browse, reflect, hangUp, guess} {
-		for range busy {
+		for range each {
 			strangers.Go(func() {
 				for conn := connect(); conn != nil; conn = connect() {
 					act(conn)
