@@ -161,7 +161,6 @@ func TestThePagesCommandsPrintWhatItSays(t *testing.T) {
 			}
 			cmd := exec.Command("chorale", words[1:]...)
 			cmd.Dir = repository
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // see TestCommand
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Errorf("%s: %s: %v: %s", c.id, strings.Join(words, " "), err, out)

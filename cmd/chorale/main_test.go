@@ -18,6 +18,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
 func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	testscript.Main(m, map[string]func(){
 		"chorale":          main,
 		"chorale-progress": progress,
@@ -57,7 +58,7 @@ func TestCommand(t *testing.T) {
 			env.Setenv("GOMODCACHE", cache[1])
 			env.Setenv("REPOSITORY", repository)
 			env.Setenv("PORT", freePort(t))
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
+			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -19,7 +19,6 @@ func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup {
 		return setup(os.NewFile(3, "memory"), os.Getenv(noCMAVar) != "")
 	})
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	flag.Parse()
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
