@@ -1,15 +1,18 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 )
 
@@ -80,6 +83,32 @@ func BenchmarkJoin(b *testing.B) {
 				c.Close()
 			}
 		})
+	}
+}
+
+// A rank waits for rank 0 to begin, but not for it to come back.
+func TestARankThatWaitsForOthersEndsWithRankZero(t *testing.T) {
+	c := newAssemblyOf(t, 3)
+	cfg := configOf(c.Address(), 3)
+	cfg.Rank, cfg.OfRanks, cfg.Early = 2, true, func(err error) bool { return errors.As(err, new(*network.DialError)) }
+	failed := make(chan error)
+	go func() {
+		_, err := dialAs(t.Context(), cfg, JoinMessage{})
+		failed <- err
+	}()
+	for deadline := time.Now().Add(20 * time.Second); !c.HasMembers(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("rank 2 does not reach rank 0")
+		}
+	}
+	c.Close()
+	select {
+	case err := <-failed:
+		if err == nil || !strings.Contains(err.Error(), "rank 2 does not join its job: rank 0 has ended: ") {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("rank 2 waits for a rank 0 that has ended")
 	}
 }
 

@@ -56,7 +56,8 @@ type DialConfig struct {
 
 // Dial connects to the control server and joins the job. Self is what this rank says of
 // itself, given its address on the connection. A connection that the server drops before
-// it answers is made anew; where rank 0 serves, a rank also waits for it to begin.
+// it answers is made anew; where rank 0 serves, a rank also waits for it to begin, though
+// not for one that has ended.
 func Dial(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (JoinMessage, error)) (*Client, JoinedMessage, error) {
 	limit := JoinTimeout
 	if cfg.OfRanks {
@@ -69,12 +70,18 @@ func dialWithin(ctx context.Context, limit time.Duration, cfg DialConfig, self f
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
 	retry := proof.Retry{Limit: limit}
+	begun := false // the control server has proven itself
 	for {
 		c, joined, err := connect(ctx, cfg, self)
 		if err == nil {
 			return c, joined, nil
 		}
-		if again := errors.Is(err, proof.ErrDropped) || cfg.Early != nil && cfg.Early(err); !again || !retry.Wait(ctx) {
+		early := cfg.Early != nil && cfg.Early(err)
+		if early && begun {
+			early, err = false, fmt.Errorf("rank 0 has ended: %w", err)
+		}
+		begun = begun || !errors.As(err, new(*network.DialError))
+		if again := errors.Is(err, proof.ErrDropped) || early; !again || !retry.Wait(ctx) {
 			if ctx.Err() != nil && again {
 				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 			}
