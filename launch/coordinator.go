@@ -236,8 +236,8 @@ func (c *coordinator) leave(gaveUp <-chan struct{}) {
 	}
 }
 
-// removeSecret has rank 0 remove the file of the secret: a job that begins where this one was
-// killed gets a secret of its own.
+// removeSecret removes the file with the secret when rank 0 has joined, and with it all
+// ranks, so that no file outlives a rank 0 that is killed; or when rank 0 cannot join.
 func (c *coordinator) removeSecret() {
 	if c.secretFile != "" && c.control != nil {
 		os.Remove(c.secretFile)

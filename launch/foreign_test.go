@@ -206,6 +206,33 @@ func TestALostRankEndsAJobThatAUserHasStarted(t *testing.T) {
 	}
 }
 
+// Nobody but the ranks themselves ends a job that a user has started. A rank that makes no
+// call would not notice.
+func TestRanksThatComputeEndWithARank(t *testing.T) {
+	for _, test := range []struct{ rank, how, want string }{
+		{"2", "killed", "rank 2 is lost: its connection to rank 0 ended, so this rank ends"},
+		{"2", "7", "rank 2 is lost: its connection to rank 0 ended, so this rank ends"},
+		{"2", "error", "the disk is full, so this rank ends"},
+		{"0", "killed", "rank 0 is gone, so this rank ends"},
+		{"0", "7", "rank 0 is gone, so this rank ends"},
+		{"0", "error", "the disk is full, so this rank ends"},
+	} {
+		t.Run("rank "+test.rank+" "+test.how, func(t *testing.T) {
+			t.Parallel()
+			b := startByHand(t, 3, nil, "compute", test.rank, test.how)
+			statuses := b.wait()
+			for rank, status := range statuses {
+				if fmt.Sprint(rank) != test.rank && (status != 1 || !strings.Contains(b.ranks[rank].err.String(), test.want)) {
+					t.Errorf("rank %d ends with status %d, want 1, and says %q, want %q", rank, status, &b.ranks[rank].err, test.want)
+				}
+			}
+			if left, _ := filepath.Glob(filepath.Join(b.dir, "chorale", "*")); left != nil {
+				t.Errorf("the job leaves %v", left)
+			}
+		})
+	}
+}
+
 // Rank 0 serves the control connections until the last rank has left.
 func TestRankZeroWaitsForTheRanksThatGoOn(t *testing.T) {
 	input, w, err := os.Pipe()

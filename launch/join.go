@@ -34,7 +34,9 @@ import (
 //
 // If the launcher dies before the endpoint is closed, the process exits with
 // status 1, whatever it is doing: a job does not outlive its launcher. Under other
-// launchers, rank 0 takes that part: its Close waits until all ranks have left.
+// launchers, rank 0 takes that part: its Close waits until all ranks have left. There, the
+// process exits also if another rank is lost or gives up, 5 s later: no launcher may end
+// it, and a process that computes makes no call that fails.
 func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	env, err := Environment()
 	if err != nil {
@@ -66,7 +68,7 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 		return nil, env, err
 	}
 	if c != nil {
-		c.removeSecret() // all ranks have joined
+		c.removeSecret()
 	}
 	a.begin(env, c)
 	return a, env, nil
@@ -230,6 +232,7 @@ type attached struct {
 	failed   atomic.Pointer[error] // of an Exchange: why this rank gave up
 	gaveUp   chan struct{}         // closed when failed is set
 	done     chan struct{}         // closed when receive has returned
+	over     string                // why the job is over, for receive and what it calls; "" while it is not
 	closing  sync.Once
 	closed   error // the result of Close
 }
@@ -250,15 +253,49 @@ func (a *attached) begin(env JobEnv, c *coordinator) {
 // process.
 func (a *attached) receive() {
 	defer close(a.done)
-	if a.launcher.Receive(a.Lost) {
+	if a.launcher.Receive(a.rankLost, a.rankGaveUp) {
 		return
 	}
-	who := "the launcher"
-	if a.others != nil {
-		who = "rank 0"
+	switch {
+	case a.over != "":
+		a.exit(a.over)
+	case a.others != nil:
+		a.exit("rank 0 is gone")
+	default:
+		a.exit("the launcher is gone")
 	}
-	fmt.Fprintf(os.Stderr, "chorale: rank %d: %s is gone, so this rank ends\n", a.Rank(), who)
+}
+
+// exit ends the process, since the job is over.
+func (a *attached) exit(why string) {
+	fmt.Fprintf(os.Stderr, "chorale: rank %d: %s, so this rank ends\n", a.Rank(), why)
 	os.Exit(1)
+}
+
+func (a *attached) rankLost(rank int, reason string) {
+	a.Lost(rank, reason)
+	a.endSoon(fmt.Sprintf("rank %d is lost: %s", rank, reason))
+}
+
+func (a *attached) rankGaveUp(rank int, reason string) {
+	a.endSoon(fmt.Sprintf("rank %d gave up: %s", rank, reason))
+}
+
+// endSoon ends the process control.EndTimeout from now, unless it has left the job by then. Of the
+// foreign launchers, some end no rank because of another, and the rank itself may compute
+// for a day before a call fails.
+func (a *attached) endSoon(why string) {
+	if a.others == nil || a.over != "" {
+		return
+	}
+	a.over = why
+	time.AfterFunc(control.EndTimeout, func() {
+		select {
+		case <-a.done: // this rank has left
+		default:
+			a.exit(why)
+		}
+	})
 }
 
 // watchSession ends the process when the foreign launcher is gone.
@@ -266,8 +303,7 @@ func (a *attached) watchSession() {
 	select {
 	case <-a.done: // this rank has left, or rank 0 is gone
 	case <-a.others.session.Gone():
-		fmt.Fprintf(os.Stderr, "chorale: rank %d: the launcher is gone, so this rank ends\n", a.Rank())
-		os.Exit(1)
+		a.exit("the launcher is gone")
 	}
 }
 

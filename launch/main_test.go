@@ -52,6 +52,7 @@ var programs = map[string]func(args []string) error{
 	"idle":     idle,
 	"await":    awaitOther,
 	"gaveup":   gaveUp,
+	"compute":  compute,
 	"swap":     swap,
 	"turns":    takeTurns,
 	"launch":   launchShells,
@@ -251,6 +252,26 @@ func gaveUp([]string) error {
 	defer ep.Close()
 	if ep.Rank() == 0 {
 		return receive(ep, 1, make([]byte, 1))
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("the disk is full"))
+	return ep.Exchange(ctx, transport.Step{})
+}
+
+// compute RANK END joins, and says so. When all ranks have, one rank ends: killed, with a
+// status, or because it has given up. The others make no call of the library any more.
+func compute(args []string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	fmt.Println("joined")
+	if args[0] != strconv.Itoa(ep.Rank()) {
+		select {}
+	}
+	if args[1] != "error" {
+		end(args[1])
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("the disk is full"))

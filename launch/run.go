@@ -168,7 +168,7 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	if c.Grace == 0 {
-		c.Grace = 5 * time.Second
+		c.Grace = control.EndTimeout
 	}
 	if c.Stall == 0 {
 		c.Stall = 30 * time.Second

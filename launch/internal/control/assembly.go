@@ -126,7 +126,11 @@ func rankList(ranks []int) string {
 // maxRuns bounds the length of a rankList.
 const maxRuns = 20
 
-// WaitForAll returns when the connections of all ranks have ended, or WriteTimeout after
+// EndTimeout is how long a rank has to notice that the job has failed, and to end in good
+// order. chorale run gives as much to the ranks of its own jobs.
+const EndTimeout = 5 * time.Second
+
+// WaitForAll returns when the connections of all ranks have ended, or EndTimeout after
 // this rank has given up.
 func (c *Server) WaitForAll(gaveUp <-chan struct{}) {
 	var limit <-chan time.Time
@@ -139,7 +143,7 @@ func (c *Server) WaitForAll(gaveUp <-chan struct{}) {
 			case <-drained:
 				waiting = false
 			case <-gaveUp:
-				gaveUp, limit = nil, time.After(WriteTimeout)
+				gaveUp, limit = nil, time.After(EndTimeout)
 			case <-limit:
 				return
 			}

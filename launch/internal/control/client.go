@@ -139,9 +139,9 @@ func (c *Client) join(self func(local netip.Addr) (JoinMessage, error)) (JoinedM
 }
 
 // Receive handles the launcher's messages until the connection ends. It calls lost
-// for every rank that the launcher announces as lost, and reports whether this
-// side closed the connection.
-func (c *Client) Receive(lost func(rank int, reason string)) (closed bool) {
+// for every rank that the launcher announces as lost, gaveUp for every rank that it says
+// has given up, and reports whether this side closed the connection.
+func (c *Client) Receive(lost, gaveUp func(rank int, reason string)) (closed bool) {
 	for c.in.Scan() {
 		var m message
 		if json.Unmarshal(c.in.Bytes(), &m) != nil {
@@ -167,6 +167,8 @@ func (c *Client) Receive(lost func(rank int, reason string)) (closed bool) {
 			c.resolve(query{rank: rank}, failed)
 			c.resolve(query{rank, true}, failed)
 			lost(rank, reason)
+		case m.GaveUp != nil:
+			gaveUp(m.GaveUp.Rank, m.GaveUp.Reason)
 		}
 	}
 	c.mu.Lock()

@@ -94,7 +94,7 @@ func FuzzClient(f *testing.F) {
 	f.Add("")
 	f.Add(`{"addressReply":{"rank":1,"address":"here"}}` + "\n" + `{"memoryReply":{"rank":1,"memory":"m"}}` + "\n")
 	f.Add(strings.Repeat(`{"left":1}`+"\n"+`{"lost":{"rank":1,"reason":"killed"}}`+"\n", 3))
-	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":{}}` + "\n")
+	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"gaveUp":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":{}}` + "\n")
 	f.Add(strings.Repeat("x", 2*MaxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		conn, launcher := net.Pipe()
@@ -111,12 +111,13 @@ func FuzzClient(f *testing.F) {
 			launcher.Close()
 		}()
 		lost := 0
-		if c.Receive(func(int, string) { lost++ }) {
+		count := func(int, string) { lost++ }
+		if c.Receive(count, count) {
 			t.Error("the rank takes itself for the side that closed")
 		}
 		conn.Close()
 		if lines := strings.Count(says, "\n") + 1; lost > lines {
-			t.Errorf("%d ranks are lost in %d lines", lost, lines)
+			t.Errorf("%d ranks are lost or have given up in %d lines", lost, lines)
 		}
 		for i, q := range queries {
 			select {

@@ -42,6 +42,7 @@ import (
 //	{"memoryReply":{"rank":5,"memory":"…"}}
 //	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
+//	{"gaveUp":{"rank":5,"reason":"the disk is full"}}
 //
 // An address with "left":true is that of a rank that leaves: it may still wait there
 // for others to take what it has sent. It is empty once the rank has closed its endpoint.
@@ -50,7 +51,9 @@ import (
 // The launcher answers a query about rank 5 when rank 5 has joined or ended. It
 // announces a lost rank to all others at once. It does not announce a rank that
 // ended with status 0: messages of that rank may still be in flight, and its
-// connections show when they end. When a rank finds the connection closed, the
+// connections show when they end. Where rank 0 takes the launcher's part, it announces a
+// rank that gave up, too: a rank that is told of either ends, see EndTimeout. chorale run
+// ends the ranks itself. When a rank finds the connection closed, the
 // launcher is gone, and the rank's process ends.
 type message struct {
 	Join         *JoinMessage   `json:"join,omitempty"`
@@ -67,6 +70,7 @@ type message struct {
 	Leave        bool           `json:"leave,omitempty"`
 	Left         *int           `json:"left,omitempty"`
 	Lost         *lostMessage   `json:"lost,omitempty"`
+	GaveUp       *lostMessage   `json:"gaveUp,omitempty"`
 }
 
 // A JoinMessage is what a rank says of itself. Host and Processors are for a rank that

@@ -294,16 +294,24 @@ func (c *Server) endLocked(rank int, how string, success bool) {
 		how += " without joining the job"
 		success = false
 	}
-	if why := c.members[rank].aborted; why != "" {
+	why := c.members[rank].aborted
+	if why != "" {
 		how += " after it gave up: " + why
 	}
 	c.members[rank].ended = how
-	if success {
-		return
+	switch {
+	case !success:
+		c.sendOthers(rank, message{Lost: &lostMessage{rank, how}})
+	case why != "" && c.cfg.OfRanks:
+		c.sendOthers(rank, message{GaveUp: &lostMessage{rank, why}})
 	}
+}
+
+// sendOthers sends a message to all ranks but one that have not ended.
+func (c *Server) sendOthers(rank int, m message) {
 	for other := range c.members {
 		if other != rank && c.members[other].ended == "" {
-			c.send(other, message{Lost: &lostMessage{rank, how}})
+			c.send(other, m)
 		}
 	}
 }

@@ -221,7 +221,7 @@ func TestALookupEndsWithItsContextOrItsAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := make(chan bool)
-	go func() { closed <- client.Receive(func(int, string) {}) }()
+	go func() { closed <- client.Receive(func(int, string) {}, func(int, string) {}) }()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
