@@ -18,6 +18,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"JoinTimeout": int64(control.JoinTimeout), "MaxMessage": control.MaxMessage, "WriteTimeout": int64(control.WriteTimeout),
 		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
 	})
+	pagetest.CheckNumbersOf(t, "cluster.md", "Launchers", map[string]int64{"assembleTimeout": int64(assembleTimeout), "minToken": minToken}, "90s", "30s")
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{
 		"maxReaching": maxReaching, "MaxHello": remote.MaxHello, "MaxOrders": remote.MaxOrders, "MaxFrame": remote.MaxFrame, "StreamWindow": remote.StreamWindow,
 	})

@@ -39,16 +39,32 @@ func Section(t testing.TB, page, heading string) string {
 	return section
 }
 
+// Rows returns the rows of the table of a section of a page of docs, each with its cells,
+// without the heading.
+func Rows(t testing.TB, name, heading string) (rows [][]string) {
+	t.Helper()
+	for line := range strings.Lines(Section(t, page(t, name), heading)) {
+		cells, found := strings.CutPrefix(strings.TrimSpace(line), "| ")
+		if found {
+			rows = append(rows, strings.Split(strings.TrimSuffix(cells, " |"), " | "))
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("section %q has no table", heading)
+	}
+	return rows[1:]
+}
+
 var (
 	// A quantity with the constant behind it, as in "64 KiB (`stagingLen`)", and one
 	// with a unit.
 	quoted   = regexp.MustCompile("([0-9]+) ?([^ (|]*) \\(`([A-Za-z]+)`\\)")
-	quantity = regexp.MustCompile(`([0-9]+)[ -](bytes?|KiB|MiB|GiB|µs|ms|s)\b`)
+	quantity = regexp.MustCompile(`([0-9]+)[ -](bytes?|KiB|MiB|GiB|µs|ms|s|minutes)\b`)
 
 	// units are those of the page. Lengths are in bytes, and times in nanoseconds.
 	units = map[string]int64{
 		"byte": 1, "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-		"µs": int64(time.Microsecond), "ms": int64(time.Millisecond), "s": int64(time.Second),
+		"µs": int64(time.Microsecond), "ms": int64(time.Millisecond), "s": int64(time.Second), "minutes": int64(time.Minute),
 	}
 )
 
