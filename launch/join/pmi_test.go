@@ -238,6 +238,19 @@ func TestASilentServerIsNotWaitedForLongerThanAMinute(t *testing.T) {
 	}
 }
 
+// The first byte of an answer is no answer.
+func TestHalfAnAnswerIsNotWaitedForLongerThanAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		go silentServer(server, "> cmd=init pmi_version=1 pmi_subversion=1\ncmd=response_to", 1)
+		start := time.Now()
+		_, _, err := visit(t.Context(), client, "")
+		if err == nil || !strings.Contains(err.Error(), "init: the launcher has not answered: 1m0s have passed") || time.Since(start) != answerLimit {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
 func TestTheOtherRanksAreWaitedForUntilTheContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()

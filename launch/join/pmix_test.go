@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -301,6 +302,31 @@ func TestASilentPMIxServerIsNotWaitedForLongerThanAMinute(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Messages that nobody asked for are no answer, however many come.
+func TestAPMIxServerThatTalksOfOtherThingsIsNotWaitedForLongerThanAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		var talks sync.WaitGroup
+		talks.Go(func() {
+			serveAnswers(keepOpen{server}, pmixAnswers()[:1])
+			go io.Copy(io.Discard, server)
+			for {
+				if _, err := server.Write(reply(2, make(packer, 100))); err != nil {
+					server.Close()
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		})
+		defer talks.Wait()
+		start := time.Now()
+		_, _, err := visitPMIx(t.Context(), client)
+		if err == nil || !strings.Contains(err.Error(), "get pmix.job.size: the launcher has not answered: 1m0s have passed") || time.Since(start) != answerLimit {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
 }
 
 // keepOpen is a connection that somebody else closes.
