@@ -2,8 +2,11 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 
 // A Report is what a process has found out about its job. It holds no secret.
 type Report struct {
+	Version  string `json:"version"`  // of the program, of Go, and the system
 	Launcher string `json:"launcher"` // "none" for a process that is the only rank
 	Reason   string `json:"reason"`   // the variables that say so
 	Rank     int    `json:"rank"`     // -1 if it is not known
@@ -44,6 +48,7 @@ type NetworkAddress struct {
 // of the job have to do so. When the rank cannot join, the report has what is known until
 // then, and the error says why.
 func Describe(ctx context.Context) (r Report, err error) {
+	r.Version = version()
 	r.Launcher, r.Rank, r.SharesMemory, r.Rejected = join.None, -1, []int{}, []NetworkAddress{}
 	r.Host, _ = os.Hostname() // "" if it is not known
 	if selection, err := network.Candidates(os.Getenv(network.Variable)); err == nil {
@@ -68,6 +73,16 @@ func Describe(ctx context.Context) (r Report, err error) {
 		err = closed
 	}
 	return r, err
+}
+
+// version returns the version of the program's main module, as the go command has recorded
+// it, those of Go and the system.
+func version() string {
+	program := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		program = info.Main.Version
+	}
+	return fmt.Sprintf("%s, %s, %s/%s", program, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // describe reports what the environment and the control server say.

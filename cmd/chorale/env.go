@@ -30,7 +30,7 @@ A report of a problem with a launcher or a network should contain what it prints
 job's secret is not in it.
 
 With --format json, one line for each rank:
-{"launcher":…,"reason":…,"rank":…,"size":…,"host":…,"hosts":…,"transport":…,
+{"version":…,"launcher":…,"reason":…,"rank":…,"size":…,"host":…,"hosts":…,"transport":…,
 "sharesMemory":[…],"processors":…,"control":…,"tls":…,"secret":…,"address":…,
 "rejected":[{"interface":…,"address":…,"reason":…}]}`,
 		Args: cobra.NoArgs,
@@ -75,6 +75,10 @@ func printEnv(w io.Writer, r launch.Report) error {
 	} else {
 		line("host", "%s", r.Host)
 	}
+	line("version", "%s", r.Version)
+	if r.Processors > 0 {
+		line("processors", "%d, which the ranks of a host share", r.Processors)
+	}
 	if r.Transport != "" {
 		line("transport", "%s", r.Transport)
 	}
@@ -99,7 +103,7 @@ func printEnv(w io.Writer, r launch.Report) error {
 		line("address", "%s", r.Address)
 	}
 	for _, a := range r.Rejected {
-		line("not", "%s (%s): %s", a.Address, a.Interface, a.Reason)
+		line("not used", "%s (%s): %s", a.Address, a.Interface, a.Reason)
 	}
 	if err := t.Flush(); err != nil {
 		return err
