@@ -19,6 +19,9 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
 	})
 	pagetest.CheckNumbersOf(t, "cluster.md", "Launchers", map[string]int64{"assembleTimeout": int64(assembleTimeout), "minToken": minToken}, "90s", "30s")
+	pagetest.CheckNumbersOf(t, "cluster.md", "When a rank fails", map[string]int64{
+		"endTimeout": int64(endTimeout), "LossTimeout": int64(network.LossTimeout),
+	}, "1 s", "2 s", "30 s") // of a poll in shared memory, of mpirun, and of Slurm
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{
 		"maxReaching": maxReaching, "MaxHello": remote.MaxHello, "MaxOrders": remote.MaxOrders, "MaxFrame": remote.MaxFrame, "StreamWindow": remote.StreamWindow,
 	})

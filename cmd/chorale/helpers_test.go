@@ -121,6 +121,33 @@ func sums() {
 	})
 }
 
+// fate END RANK OTHERS is a program of which one rank ends in the middle: killed, with
+// status 7, or with an error. The other ranks wait for it in a call, or they compute, and
+// heed no signal. A rank that does not exist ends nothing. Each says its parent.
+func fate() {
+	how, victim, others := os.Args[1], os.Args[2], os.Args[3]
+	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		fmt.Println("begun", os.Getppid())
+		switch {
+		case strconv.Itoa(c.Rank()) != victim && others == "compute":
+			select {}
+		case strconv.Itoa(c.Rank()) != victim:
+			_, err := chorale.Recv(ctx, c, make([]byte, 1), (c.Rank()+1)%c.Size(), 1)
+			return err
+		case how == "7":
+			os.Exit(7)
+		case how == "killed":
+			self, _ := os.FindProcess(os.Getpid())
+			self.Kill()
+			select {}
+		}
+		return errors.New("the disk is full")
+	})
+}
+
 // eventually polls a condition, and fails if it does not hold within 20 s.
 func eventually(ts *testscript.TestScript, what string, holds func() bool) {
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
