@@ -18,9 +18,9 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"JoinTimeout": int64(control.JoinTimeout), "MaxMessage": control.MaxMessage, "WriteTimeout": int64(control.WriteTimeout),
 		"rankDescriptors": rankDescriptors, "spareDescriptors": spareDescriptors,
 	})
-	pagetest.CheckNumbersOf(t, "cluster.md", "Launchers", map[string]int64{"assembleTimeout": int64(assembleTimeout), "minToken": minToken}, "90s", "30s")
+	pagetest.CheckNumbersOf(t, "cluster.md", "Launchers", map[string]int64{"AssembleTimeout": int64(control.AssembleTimeout), "minToken": minToken}, "90s", "30s")
 	pagetest.CheckNumbersOf(t, "cluster.md", "When a rank fails", map[string]int64{
-		"endTimeout": int64(endTimeout), "LossTimeout": int64(network.LossTimeout),
+		"EndTimeout": int64(control.EndTimeout), "LossTimeout": int64(network.LossTimeout),
 	}, "1 s", "2 s", "30 s") // of a poll in shared memory, of mpirun, and of Slurm
 	pagetest.CheckNumbersOf(t, "cluster.md", "What goes over ssh", map[string]int64{
 		"maxReaching": maxReaching, "MaxHello": remote.MaxHello, "MaxOrders": remote.MaxOrders, "MaxFrame": remote.MaxFrame, "StreamWindow": remote.StreamWindow,

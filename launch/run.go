@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// assembleTimeout bounds the time from the beginning of a control server of ranks until
+	// AssembleTimeout bounds the time from the beginning of a control server of ranks until
 	// all of them have joined: pods and batch steps do not begin together.
-	assembleTimeout = 5 * time.Minute
+	AssembleTimeout = 5 * time.Minute
 
 	// assembleNotice is when rank 0 says for whom it waits.
 	assembleNotice = 30 * time.Second
@@ -26,7 +26,7 @@ type assembly struct {
 func newAssembly(c *Server) assembly {
 	return assembly{[]*time.Timer{
 		time.AfterFunc(assembleNotice, c.noticeAssembly),
-		time.AfterFunc(assembleTimeout, c.refuseAssembly),
+		time.AfterFunc(AssembleTimeout, c.refuseAssembly),
 	}}
 }
 
@@ -76,7 +76,7 @@ func (c *Server) noticeAssembly() {
 func (c *Server) refuseAssembly() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	why := c.missing(assembleTimeout)
+	why := c.missing(AssembleTimeout)
 	if why == "" {
 		return
 	}

@@ -61,7 +61,7 @@ type DialConfig struct {
 func Dial(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (JoinMessage, error)) (*Client, JoinedMessage, error) {
 	limit := JoinTimeout
 	if cfg.OfRanks {
-		limit += assembleTimeout
+		limit += AssembleTimeout
 	}
 	return dialWithin(ctx, limit, cfg, self)
 }
