@@ -3,7 +3,6 @@ package pagetest
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,11 +31,7 @@ func TestTheSummaryOfThePageHasTheNumbersOfItsSections(t *testing.T) {
 }
 
 func TestThePageOfSecurityNamesTheFuzzTestOfEachPackage(t *testing.T) {
-	rows := regexp.MustCompile(`(?m)^\|[^|]*\| (\S+) \| (`+"`"+`Fuzz.*`+"`"+`) \|$`).FindAllStringSubmatch(Section(t, page(t, "security.md"), "What reads from a connection, and its fuzz test"), -1)
-	if len(rows) == 0 {
-		t.Fatal("the page has no table of fuzz tests")
-	}
-	for _, row := range rows {
+	for _, row := range Rows(t, "security.md", "What reads from a connection, and its fuzz test") {
 		dir := strings.Trim(row[1], "`")
 		if dir == "crypto/tls" {
 			dir = "internal/proof" // which has the test
