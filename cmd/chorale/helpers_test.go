@@ -121,10 +121,10 @@ func sums() {
 	})
 }
 
-// fate END RANK OTHERS is a program of which one rank ends in the middle: killed, with
+// ending END RANK OTHERS is a program of which one rank ends in the middle: killed, with
 // status 7, or with an error. The other ranks wait for it in a call, or they compute, and
 // heed no signal. A rank that does not exist ends nothing. Each says its parent.
-func fate() {
+func ending() {
 	how, victim, others := os.Args[1], os.Args[2], os.Args[3]
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		if err := chorale.Barrier(ctx, c); err != nil {

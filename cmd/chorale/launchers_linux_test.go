@@ -21,10 +21,10 @@ import (
 	"github.com/chorale-go/chorale/launch/join"
 )
 
-const fated = 3 // ranks
+const jobRanks = 3 // ranks
 
-// A fatedLauncher starts ranks of fate.
-type fatedLauncher struct {
+// A jobLauncher starts ranks of ending.
+type jobLauncher struct {
 	name    string
 	row     string // of the table on the page
 	command []string
@@ -32,9 +32,12 @@ type fatedLauncher struct {
 	again   bool // it takes several interrupts to end
 }
 
-// fatedLaunchers are the launchers of the table, but for ranks that a user starts.
-func fatedLaunchers(t *testing.T) []fatedLauncher {
+// jobLaunchers are the launchers of the table, but for ranks that a user starts.
+func jobLaunchers(t *testing.T) []jobLauncher {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the ranks of many jobs end by themselves, 5 s after one of them: not with -short")
+	}
 	chorale, err := exec.LookPath("chorale")
 	if err != nil {
 		t.Fatal(err)
@@ -44,26 +47,26 @@ func fatedLaunchers(t *testing.T) []fatedLauncher {
 		t.Fatal(err)
 	}
 	const run = "`chorale run`, with and without `--hosts`"
-	all := []fatedLauncher{
-		{name: "chorale run", row: run, command: []string{chorale, "run", "-n", strconv.Itoa(fated)}},
+	all := []jobLauncher{
+		{name: "chorale run", row: run, command: []string{chorale, "run", "-n", strconv.Itoa(jobRanks)}},
 		{name: "chorale run --hosts", row: run, command: []string{chorale, "run", "--hosts", "a:2,b"}, env: []string{"CHORALE_SSH=sh " + ssh}},
 	}
-	for name, l := range launchertest.Hydra(t, fated) {
-		all = append(all, fatedLauncher{name: name, row: "`mpiexec` of Hydra", command: l.Command, env: l.Env})
+	for name, l := range launchertest.Hydra(t, jobRanks) {
+		all = append(all, jobLauncher{name: name, row: "`mpiexec` of Hydra", command: l.Command, env: l.Env})
 	}
-	mpirun := launchertest.Mpirun(t, fated)
-	all = append(all, fatedLauncher{name: "mpirun", row: "`mpirun` of Open MPI", command: mpirun.Command, env: mpirun.Env})
-	for name, l := range launchertest.Slurm(t, fated) {
+	mpirun := launchertest.Mpirun(t, jobRanks)
+	all = append(all, jobLauncher{name: "mpirun", row: "`mpirun` of Open MPI", command: mpirun.Command, env: mpirun.Env})
+	for name, l := range launchertest.Slurm(t, jobRanks) {
 		const option = "--kill-on-bad-exit=1"
 		all = append(all,
-			fatedLauncher{name, "`srun` with any `--mpi`", l.Command, l.Env, true},
-			fatedLauncher{name + " " + option, "the same with `" + option + "`", append(slices.Clone(l.Command), option), l.Env, true})
+			jobLauncher{name, "`srun` with any `--mpi`", l.Command, l.Env, true},
+			jobLauncher{name + " " + option, "the same with `" + option + "`", append(slices.Clone(l.Command), option), l.Env, true})
 	}
 	return all
 }
 
-// A fatedJob is a job of fate.
-type fatedJob struct {
+// A launchedJob is a job of ending.
+type launchedJob struct {
 	cmd    *exec.Cmd
 	mark   string // in the arguments of its processes
 	secret string // the directory of the secret, where the launcher has no key store
@@ -72,13 +75,13 @@ type fatedJob struct {
 }
 
 // start starts the ranks.
-func (l fatedLauncher) start(t *testing.T, args ...string) *fatedJob {
+func (l jobLauncher) start(t *testing.T, args ...string) *launchedJob {
 	t.Helper()
-	program, err := exec.LookPath("fate")
+	program, err := exec.LookPath("ending")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &fatedJob{mark: rand.Text(), secret: t.TempDir(), ended: make(chan error, 1)}
+	j := &launchedJob{mark: rand.Text(), secret: t.TempDir(), ended: make(chan error, 1)}
 	j.cmd = exec.Command(l.command[0], slices.Concat(l.command[1:], []string{program}, args, []string{j.mark})...)
 	j.cmd.Env = append(append(join.WithoutPlace(os.Environ()), l.env...), "XDG_RUNTIME_DIR="+j.secret)
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
@@ -98,7 +101,7 @@ func (l fatedLauncher) start(t *testing.T, args ...string) *fatedJob {
 }
 
 // wait returns the exit status of the launcher.
-func (j *fatedJob) wait(t *testing.T) int {
+func (j *launchedJob) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-j.ended:
@@ -110,7 +113,7 @@ func (j *fatedJob) wait(t *testing.T) int {
 
 // interrupt interrupts the launcher when all ranks have begun, as Ctrl-C on a terminal
 // does; with again, every 300 ms until it ends. It returns the exit status.
-func (j *fatedJob) interrupt(t *testing.T, again bool) int {
+func (j *launchedJob) interrupt(t *testing.T, again bool) int {
 	t.Helper()
 	j.awaitBegin(t)
 	for range 100 {
@@ -128,10 +131,10 @@ func (j *fatedJob) interrupt(t *testing.T, again bool) int {
 	return j.wait(t)
 }
 
-func (j *fatedJob) awaitBegin(t *testing.T) {
+func (j *launchedJob) awaitBegin(t *testing.T) {
 	t.Helper()
 	eventuallyIn(t, "all ranks have begun", func() (left any) {
-		if strings.Count(j.out.String(), "begun") < fated {
+		if strings.Count(j.out.String(), "begun") < jobRanks {
 			return &j.out
 		}
 		return nil
@@ -153,10 +156,10 @@ func eventuallyIn(t *testing.T, what string, look func() (left any)) {
 }
 
 // ranks returns the processes of the ranks.
-func (j *fatedJob) ranks() (pids []int) {
+func (j *launchedJob) ranks() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(j.mark)) && strings.HasSuffix(strings.Split(string(line), "\x00")[0], "fate") {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(j.mark)) && strings.HasSuffix(strings.Split(string(line), "\x00")[0], "ending") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))) // digits
 			pids = append(pids, pid)
 		}
@@ -165,7 +168,7 @@ func (j *fatedJob) ranks() (pids []int) {
 }
 
 // parent returns the parent of a rank: the process of the launcher on its host.
-func (j *fatedJob) parent(t *testing.T) int {
+func (j *launchedJob) parent(t *testing.T) int {
 	t.Helper()
 	m := regexp.MustCompile(`begun (\d+)`).FindStringSubmatch(j.out.String())
 	pid, err := strconv.Atoi(m[1])
@@ -201,8 +204,8 @@ func statuses(cell string) (all []int) {
 	return all
 }
 
-// The columns of the table of the page, behind the launcher, and what fate is told.
-var fates = []string{1: "killed", 2: "7", 3: "error"}
+// The columns of the table of the page, behind the launcher, and what ending is told.
+var endings = []string{1: "killed", 2: "7", 3: "error"}
 
 const (
 	interrupted = 4 // the column of Ctrl-C
@@ -218,10 +221,11 @@ func TestThePageSaysHowJobsEnd(t *testing.T) {
 	for _, row := range pagetest.Rows(t, "cluster.md", "When a rank fails") {
 		rows[row[0]] = row
 	}
+	launchers := jobLaunchers(t)
 	testByHand(t, rows["by hand"])
 	delete(rows, "by hand")
 	tested := make(map[string]bool)
-	for _, l := range fatedLaunchers(t) {
+	for _, l := range launchers {
 		row, found := rows[l.row]
 		if !found {
 			t.Fatalf("the table has no row %q", l.row)
@@ -239,21 +243,17 @@ func TestThePageSaysHowJobsEnd(t *testing.T) {
 	}
 }
 
-func testRow(t *testing.T, l fatedLauncher, row []string) {
-	check := func(what string, j *fatedJob, status int, cell string) {
+func testRow(t *testing.T, l jobLauncher, row []string) {
+	check := func(what string, j *launchedJob, status int, cell string) {
 		t.Helper()
 		if want := statuses(cell); !slices.Contains(want, status) {
 			t.Errorf("%s: status %d, and the page says %q:\n%s", what, status, cell, &j.out)
 		}
 	}
-	ranks := []string{"0", "1"}
-	if testing.Short() {
-		ranks = ranks[1:]
-	}
 	for column := 1; column < interrupted; column++ {
-		for _, rank := range ranks {
-			j := l.start(t, fates[column], rank, "wait")
-			check("rank "+rank+": "+fates[column], j, j.wait(t), row[column])
+		for _, rank := range []string{"0", "1"} {
+			j := l.start(t, endings[column], rank, "wait")
+			check("rank "+rank+": "+endings[column], j, j.wait(t), row[column])
 		}
 	}
 	j := l.start(t, "none", "-1", "wait")
@@ -282,14 +282,14 @@ func testByHand(t *testing.T, row []string) {
 				continue
 			}
 			at, secret := "CHORALE_RENDEZVOUS=127.0.0.1:"+freePort(t), t.TempDir()
-			var jobs []*fatedJob
-			for rank := range fated {
-				l := fatedLauncher{command: []string{"env"}, env: []string{
-					at, fmt.Sprintf("CHORALE_RANK=%d", rank), fmt.Sprintf("CHORALE_SIZE=%d", fated), "CHORALE_TOKEN=" + secret,
+			var jobs []*launchedJob
+			for rank := range jobRanks {
+				l := jobLauncher{command: []string{"env"}, env: []string{
+					at, fmt.Sprintf("CHORALE_RANK=%d", rank), fmt.Sprintf("CHORALE_SIZE=%d", jobRanks), "CHORALE_TOKEN=" + secret,
 				}}
 				how, victim := "none", "-1"
 				if column < interrupted {
-					how, victim = fates[column], "1"
+					how, victim = endings[column], "1"
 				}
 				jobs = append(jobs, l.start(t, how, victim, others))
 			}
@@ -333,9 +333,9 @@ func shellStatus(state *os.ProcessState) int {
 // A job ends with its launcher, even with one that has no time to say so, and nothing of
 // it remains. Its ranks compute: they make no call that would fail.
 func TestNothingOfAJobRemainsWhenItsLauncherIsKilled(t *testing.T) {
-	for _, l := range fatedLaunchers(t) {
+	for _, l := range jobLaunchers(t) {
 		t.Run(l.name, func(t *testing.T) {
-			testKilled(t, l, func(j *fatedJob) int { return j.cmd.Process.Pid })
+			testKilled(t, l, func(j *launchedJob) int { return j.cmd.Process.Pid })
 		})
 	}
 }
@@ -343,21 +343,21 @@ func TestNothingOfAJobRemainsWhenItsLauncherIsKilled(t *testing.T) {
 // What a launcher starts on each host is killed. Without PMI nothing connects a rank to its
 // slurmstepd: the page says so.
 func TestNothingOfAJobRemainsWhenAProcessOfItsLauncherIsKilled(t *testing.T) {
-	for _, l := range fatedLaunchers(t) {
+	for _, l := range jobLaunchers(t) {
 		if strings.Contains(l.name, "--kill-on-bad-exit") || l.name == "srun --mpi=none" {
 			continue
 		}
 		t.Run(l.name, func(t *testing.T) {
 			if strings.HasPrefix(l.name, "srun") {
-				own := launchertest.Slurm(t, fated)[l.name] // its nodes are of no use for a while
+				own := launchertest.Slurm(t, jobRanks)[l.name] // its nodes are of no use for a while
 				l.command, l.env = own.Command, own.Env
 			}
-			testKilled(t, l, func(j *fatedJob) int { return j.parent(t) })
+			testKilled(t, l, func(j *launchedJob) int { return j.parent(t) })
 		})
 	}
 }
 
-func testKilled(t *testing.T, l fatedLauncher, victim func(*fatedJob) int) {
+func testKilled(t *testing.T, l jobLauncher, victim func(*launchedJob) int) {
 	t.Helper()
 	tmp := t.TempDir()
 	if strings.HasPrefix(l.name, "chorale") { // the others make no files for it

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		"waitfull":         waitFull,
 		"stall":            stall,
 		"sums":             sums,
-		"fate":             fate,
+		"ending":           ending,
 	})
 }
 
