@@ -8,7 +8,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Schedules have tables. Those of the first million of these calls take 3 GB.
+// Schedules have tables: a million of these take gigabytes.
 func TestTooManySchedulesAreRefusedBeforeTheyAreMade(t *testing.T) {
 	want := scheduleFilter{collectives: []sched.Collective{sched.Bcast}, memory: 4 << 30}
 	if err := want.ranks.Set("1..16777216"); err != nil {
