@@ -34,7 +34,7 @@ import (
 //     sequentially consistent: of a store and the load of the other side's word that
 //     follows it, at least one sees the other. A release followed by a load is not
 //     enough for that. So the peer executes a full fence between the two
-//     (Endpoint.wakePeers), or its store is an atomic one (takeInline).
+//     (Endpoint.wakePeers), or stores by a read-modify-write (takeInline).
 //
 //  4. Flow control. The receiver writes its reply to a rendezvous message before it
 //     stores its count of taken frames (1); the sender reads it after it has seen that
@@ -107,8 +107,9 @@ func (r *ring) cell(i uint32) *cell {
 // release publishes taken, the number of frames that the receiver has taken.
 func (r *ring) release(taken uint32) { storeRelease(&r.taken, taken) }
 
-// releaseFenced publishes taken before anything is loaded afterwards.
-func (r *ring) releaseFenced(taken uint32) { r.taken.Store(taken) }
+// releaseFenced publishes taken before anything is loaded afterwards. On amd64 a Store is
+// the same instruction, but under the race detector it is a release and no more.
+func (r *ring) releaseFenced(taken uint32) { r.taken.Swap(taken) }
 
 // releaseMulticast publishes taken, the number of multicast frames that the receiver has
 // taken or passed over.
