@@ -119,6 +119,25 @@ type ProcessEndpoint interface {
 	LossSink
 }
 
+// A Starter is an endpoint that does steps while its caller does something else: what
+// joins two endpoints starts a step at both.
+type Starter interface {
+	// Start starts a step, as Exchange does, and does not wait for it. It returns nil
+	// without an error if the step is complete. Otherwise the caller has to call Wait,
+	// and leaves the memory of the step alone until that has returned.
+	Start(ctx context.Context, step Step) (PendingStep, error)
+}
+
+// A PendingStep is a step that was started. One goroutine at a time uses it.
+type PendingStep interface {
+	// Poll does what can be done for the step without waiting. It reports whether
+	// something was done, and whether the step is over. A Combine that panics there ends
+	// the step.
+	Poll() (moved, over bool)
+	// Wait returns when the step is over, as Exchange does. It is called once.
+	Wait() error
+}
+
 // A Signature names the call that a message belongs to. Both ends of a message
 // must have equal signatures; where they differ, ranks have called different
 // things, and both get a [MismatchError].

@@ -3,5 +3,6 @@
 //
 // All messages between two ranks use the same endpoint, so that they stay in order.
 // A step with peers of both kinds is split, and its two parts are done at the same
-// time. When one endpoint's part in the job ends, the other's ends too.
+// time: one goroutine starts both and polls them by turns. When one endpoint's part in
+// the job ends, the other's ends too.
 package mixed

@@ -11,10 +11,16 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
+// A Part is an endpoint that New joins with another.
+type Part interface {
+	transport.ProcessEndpoint
+	transport.Starter
+}
+
 // An Endpoint is one rank's attachment to a job over a local and a remote endpoint.
 // It may be used as [transport.Endpoint] and [transport.LossSink] say.
 type Endpoint struct {
-	local, remote transport.ProcessEndpoint
+	local, remote Part
 	isLocal       func(ctx context.Context, rank int) (bool, error)
 	locations     []atomic.Uint32 // by rank
 	allLocal      atomic.Bool     // every other rank is known to be local
@@ -22,7 +28,8 @@ type Endpoint struct {
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
-	err    error // why this endpoint's part in the job has ended
+	err    error        // why this endpoint's part in the job has ended
+	spare  []*splitStep // that are not in use
 }
 
 var _ transport.ProcessEndpoint = (*Endpoint)(nil)
@@ -43,7 +50,7 @@ const (
 // rank will never join: operations with the rank then fail with this error if it
 // wraps a [transport.PeerError], and else with one that holds [transport.ErrLost].
 // IsLocal may be called by several goroutines at a time.
-func New(local, remote transport.ProcessEndpoint, isLocal func(ctx context.Context, rank int) (bool, error)) *Endpoint {
+func New(local, remote Part, isLocal func(ctx context.Context, rank int) (bool, error)) *Endpoint {
 	return &Endpoint{local: local, remote: remote, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size())}
 }
 
@@ -205,10 +212,15 @@ func (e *Endpoint) fail(ctx context.Context, err error) error {
 	case before != nil:
 		return before
 	}
+	e.end(endedBy(err))
+	return err
+}
+
+// endedBy returns a context that has ended because of an error.
+func endedBy(err error) context.Context {
 	ended, cancel := context.WithCancelCause(context.Background())
 	cancel(err)
-	e.end(ended)
-	return err
+	return ended
 }
 
 // end ends the part of both endpoints by an Exchange under a context that has ended.

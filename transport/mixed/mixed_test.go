@@ -19,6 +19,7 @@ type fake struct {
 	recv     func(ctx context.Context) error
 	close    func() error
 	ended    atomic.Bool // an Exchange under an ended context was called
+	started  atomic.Pointer[context.CancelCauseFunc]
 }
 
 func (f *fake) Rank() int { return 0 }
@@ -27,10 +28,26 @@ func (f *fake) Size() int { return 3 }
 func (f *fake) Exchange(ctx context.Context, step transport.Step) error {
 	if ctx.Err() != nil && len(step.Sends)+len(step.Recvs) == 0 {
 		f.ended.Store(true)
+		if cancel := f.started.Load(); cancel != nil {
+			(*cancel)(transport.Cause(ctx))
+		}
 		return transport.Cause(ctx)
 	}
 	return f.exchange(ctx, step)
 }
+
+// Start starts a step that ends with ctx, or with the endpoint's part.
+func (f *fake) Start(ctx context.Context, step transport.Step) (transport.PendingStep, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f.started.Store(&cancel)
+	return &fakePending{func() error { return f.exchange(ctx, step) }}, nil
+}
+
+// A fakePending is a step that only Wait does.
+type fakePending struct{ wait func() error }
+
+func (p *fakePending) Poll() (moved, over bool) { return false, false }
+func (p *fakePending) Wait() error              { return p.wait() }
 
 func (f *fake) Recv(ctx context.Context, _ int, _ transport.Match, _ string, _ []byte) (transport.MessageInfo, error) {
 	return transport.MessageInfo{}, f.recv(ctx)

@@ -2,25 +2,41 @@ package mixed
 
 import (
 	"context"
-	"slices"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
 
+// pollTime is for how long a rank polls both endpoints by turns, in one goroutine, from one
+// thing that moves to the next. Then it waits at both, in two goroutines: each may sleep in
+// the kernel. Handing a short step to a second goroutine takes longer than the step where a
+// process has one processor.
+const pollTime = 300 * time.Microsecond
+
 // exchangeBoth does a step that has local and remote peers. It returns, or panics as
 // a Combine has, when neither endpoint uses the memory of the step any more.
 func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error {
-	local, remote, deferred := e.split(step)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var l, r half
-	var other sync.WaitGroup
-	defer other.Wait()
-	other.Go(func() { r.exchange(ctx, cancel, e.remote, remote) })
-	l.exchange(ctx, cancel, e.local, local)
-	other.Wait()
-	for _, h := range []half{l, r} {
+	s := e.splitStep()
+	s.split(e, &step)
+	l, r := &s.local, &s.remote
+	defer r.wait() // they have nothing to wait for unless a Combine ends this goroutine
+	defer l.wait()
+	if l.start(ctx); l.err == nil {
+		r.start(ctx)
+	}
+	for since := time.Now(); l.runs() && r.runs() && time.Since(since) < pollTime; {
+		switch movedLocal, movedRemote := l.poll(), r.poll(); {
+		case movedLocal || movedRemote:
+			since = time.Now()
+		case l.runs() && r.runs():
+			runtime.Gosched()
+			yield()
+		}
+	}
+	s.wait()
+	for _, h := range []*half{l, r} {
 		if h.panicked != nil {
 			panic(h.panicked)
 		}
@@ -28,32 +44,95 @@ func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error 
 	if err := join(l.err, r.err); err != nil {
 		return err
 	}
-	for _, d := range deferred {
+	for _, d := range s.deferred {
 		d.complete()
 	}
+	e.recycle(s)
 	return nil
 }
 
-// A half is what has become of the part of a step that one endpoint does.
+// A splitStep is a step whose two halves are done by different endpoints.
+type splitStep struct {
+	local, remote half
+	deferred      []deferredRecv
+	ranks         []int // memory of the halves' Send.To
+}
+
+// A half is the part of a step that one endpoint does.
 type half struct {
+	endpoint Part
+	other    *half
+	step     transport.Step
+	pending  transport.PendingStep // nil unless it is to be waited for
 	err      error
 	panicked any // what a Combine panicked with
 }
 
-// exchange does one part of a step, and ends the other if it fails.
-func (h *half) exchange(ctx context.Context, cancel context.CancelCauseFunc, end transport.ProcessEndpoint, step transport.Step) {
-	h.err = transport.ErrPanicked // unless Exchange returns
-	defer func() {
-		h.panicked = recover()
-		if h.err != nil {
-			cancel(h.err)
-		}
-	}()
-	h.err = end.Exchange(ctx, step)
+// runs reports whether the half is neither over nor about to end.
+func (h *half) runs() bool { return h.pending != nil && h.err == nil }
+
+func (h *half) start(ctx context.Context) {
+	h.do(func() { h.pending, h.err = h.endpoint.Start(ctx, h.step) })
 }
 
-// A deferredRecv is an ordered receive. A receive listed before it may belong to the
-// other endpoint, so it gets its message in a buffer and completes after both.
+// poll reports whether something has moved.
+func (h *half) poll() (moved bool) {
+	if !h.runs() {
+		return false
+	}
+	h.do(func() {
+		var over bool
+		if moved, over = h.pending.Poll(); !over {
+			h.err = nil
+			return
+		}
+		h.err = h.await()
+	})
+	return moved
+}
+
+// wait returns when the half is over.
+func (h *half) wait() {
+	if h.pending != nil {
+		h.do(func() { h.err = h.await() })
+	}
+}
+
+// await waits for the step, once: also if a Combine panics meanwhile.
+func (h *half) await() error {
+	pending := h.pending
+	h.pending = nil
+	return pending.Wait()
+}
+
+// do calls f, which sets err. If the half fails, do ends the other.
+func (h *half) do(f func()) {
+	h.err = transport.ErrPanicked // unless f returns
+	defer func() {
+		if v := recover(); v != nil {
+			h.panicked = v
+		}
+		if h.err != nil {
+			_ = h.other.endpoint.Exchange(endedBy(h.err), transport.Step{})
+		}
+	}()
+	f()
+}
+
+// wait returns when both halves are over.
+func (s *splitStep) wait() {
+	var local sync.WaitGroup
+	defer local.Wait()
+	if s.local.pending != nil && s.remote.pending != nil {
+		local.Go(s.local.wait)
+	} else {
+		s.local.wait()
+	}
+	s.remote.wait()
+}
+
+// A deferredRecv is an ordered receive of which one listed before belongs to the other
+// endpoint. It gets its message in a buffer and completes after both halves.
 type deferredRecv struct {
 	recv *transport.Recv
 	data []byte
@@ -67,47 +146,66 @@ func (d deferredRecv) complete() {
 	}
 }
 
-// split returns the step of each endpoint. Every peer of the step has been located.
-func (e *Endpoint) split(step transport.Step) (local, remote transport.Step, deferred []deferredRecv) {
+// split sets the step of each half. Every peer of the step has been located.
+func (s *splitStep) split(e *Endpoint, step *transport.Step) {
+	local, remote := &s.local.step, &s.remote.step
 	local.Signature, remote.Signature = step.Signature, step.Signature
 	isLocal := func(rank int) bool { return e.locations[rank].Load() == onHost }
-	for _, s := range step.Sends {
-		to := slices.Clone(s.To)
-		slices.SortStableFunc(to, func(a, b int) int { return localFirst(isLocal(a), isLocal(b)) })
-		n := 0
-		for n < len(to) && isLocal(to[n]) {
-			n++
+	peers := func(to []int, local bool) []int {
+		before := len(s.ranks)
+		for _, rank := range to {
+			if isLocal(rank) == local {
+				s.ranks = append(s.ranks, rank)
+			}
 		}
-		if n > 0 {
-			local.Sends = append(local.Sends, transport.Send{To: to[:n], Data: s.Data})
+		return s.ranks[before:len(s.ranks):len(s.ranks)]
+	}
+	for _, send := range step.Sends {
+		if to := peers(send.To, true); len(to) > 0 {
+			local.Sends = append(local.Sends, transport.Send{To: to, Data: send.Data})
 		}
-		if n < len(to) {
-			remote.Sends = append(remote.Sends, transport.Send{To: to[n:], Data: s.Data})
+		if to := peers(send.To, false); len(to) > 0 {
+			remote.Sends = append(remote.Sends, transport.Send{To: to, Data: send.Data})
 		}
 	}
 	for i := range step.Recvs {
 		r := step.Recvs[i]
-		if r.Ordered {
+		half, other := local, remote
+		if !isLocal(r.From) {
+			half, other = remote, local
+		}
+		if r.Ordered && (len(other.Recvs) > 0 || len(s.deferred) > 0) {
 			d := deferredRecv{&step.Recvs[i], make([]byte, len(r.Into))}
-			deferred = append(deferred, d)
+			s.deferred = append(s.deferred, d)
 			r = transport.Recv{From: r.From, Into: d.data}
 		}
-		if isLocal(r.From) {
-			local.Recvs = append(local.Recvs, r)
-		} else {
-			remote.Recvs = append(remote.Recvs, r)
-		}
+		half.Recvs = append(half.Recvs, r)
 	}
-	return local, remote, deferred
 }
 
-// localFirst compares two ranks, of which it knows whether they are local.
-func localFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
+// splitStep returns one to use, and recycle takes one back of which nothing is under way.
+func (e *Endpoint) splitStep() *splitStep {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(e.spare); n > 0 {
+		s := e.spare[n-1]
+		e.spare = e.spare[:n-1]
+		return s
 	}
-	return 1
+	s := &splitStep{local: half{endpoint: e.local}, remote: half{endpoint: e.remote}}
+	s.local.other, s.remote.other = &s.remote, &s.local
+	return s
+}
+
+func (e *Endpoint) recycle(s *splitStep) {
+	for _, step := range []*transport.Step{&s.local.step, &s.remote.step} {
+		clear(step.Sends)
+		clear(step.Recvs)
+		*step = transport.Step{Sends: step.Sends[:0], Recvs: step.Recvs[:0]}
+	}
+	clear(s.deferred)
+	s.deferred, s.ranks = s.deferred[:0], s.ranks[:0]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.spare = append(e.spare, s)
 }

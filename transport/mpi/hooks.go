@@ -13,6 +13,7 @@ type hooks Endpoint
 var _ progress.Transport = (*hooks)(nil)
 
 func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
+func (h *hooks) Advance() bool           { return (*Endpoint)(h).poll(1) == nil && h.progressed }
 func (h *hooks) Interrupt()              {} // the owner sleeps for napMax at most
 func (h *hooks) BeforeWait(*progress.Op) { (*Endpoint)(h).settle() }
 func (h *hooks) BeforeUnlock()           {}

@@ -164,13 +164,30 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if err := e.engine.Admit(ctx, &step); err != nil {
 		return err
 	}
-	if e.fastPath(&step) || e.engine.Failed() { // it may have found a protocol error
+	polls := fastPolls
+	if e.wait.Oversubscribed || !e.wait.MaySpin() {
+		polls = 1
+	}
+	if e.fastPath(&step, polls) || e.engine.Failed() { // it may have found a protocol error
 		return e.engine.Err()
 	}
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
 	e.start(o, &step)
 	return o.Await()
+}
+
+// Start implements [transport.Starter].
+func (e *Endpoint) Start(ctx context.Context, step transport.Step) (transport.PendingStep, error) {
+	e.engine.Lock()
+	defer e.unlock()
+	if err := e.engine.Admit(ctx, &step); err != nil {
+		return nil, err
+	}
+	if e.fastPath(&step, 1) || e.engine.Failed() {
+		return nil, e.engine.Err()
+	}
+	return e.engine.Start(ctx, func(o *progress.Op) { e.start(o, &step) }), nil
 }
 
 // unlock wakes the peers that sleep for what was done, and releases the lock.

@@ -8,17 +8,18 @@ import (
 const (
 	// fastMax is how long a message may be that takes the fast path.
 	fastMax = chunkLen
-	// fastPolls is how often the fast path polls in vain before it leaves the waiting
-	// to the progress owner, which backs off. A message under way arrives sooner.
+	// fastPolls is how often the fast path polls in vain, where it may spin, before it
+	// leaves the waiting to the progress owner, which backs off. A message under way
+	// arrives sooner.
 	fastPolls = 100
 )
 
 // fastPath does a step of short messages, or the beginning of one, while nothing else
 // is in progress. It sends all messages, and receives those of the peers in the order
 // in which the step lists them, as long as each is the one that is due and arrives
-// soon: then no operation is needed. It leaves in step what remains to be done, and
-// reports whether that is nothing, or the endpoint has failed.
-func (e *Endpoint) fastPath(step *transport.Step) bool {
+// by the last of so many polls: then no operation is needed. It leaves in step what
+// remains to be done, and reports whether that is nothing, or the endpoint has failed.
+func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
 	if !e.fits(step) {
 		return false
 	}
@@ -36,10 +37,6 @@ func (e *Endpoint) fastPath(step *transport.Step) bool {
 		}
 	}
 	step.Sends = nil
-	polls := fastPolls
-	if e.wait.Oversubscribed || !e.wait.MaySpin() {
-		polls = 1
-	}
 	for len(step.Recvs) > 0 {
 		r := &step.Recvs[0]
 		l := &e.links[r.From]

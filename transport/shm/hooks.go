@@ -14,6 +14,13 @@ func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
 func (h *hooks) Interrupt()              { h.state.wake() }
 func (h *hooks) BeforeUnlock()           { (*Endpoint)(h).wakePeers() }
 
+// Advance implements [progress.Transport].
+func (h *hooks) Advance() bool {
+	h.polls.all, h.polls.progressed = false, false
+	(*Endpoint)(h).advance()
+	return h.polls.progressed
+}
+
 // BeforeWait wakes the owner, whose status word says what it sleeps for.
 func (h *hooks) BeforeWait(o *progress.Op) {
 	if !o.Over() {

@@ -154,16 +154,30 @@ func (e *Endpoint) Size() int { return e.cfg.Size }
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	if n := len(step.Signature.Call); n > callMax && e.engine.Err() == nil {
-		e.engine.Fail(fmt.Errorf("tcp: the call's text has %d bytes, at most %d are allowed", n, callMax))
-	}
-	if err := e.engine.Admit(ctx, &step); err != nil {
+	if err := e.admit(ctx, &step); err != nil {
 		return err
 	}
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
 	e.start(o, &step)
 	return o.Await()
+}
+
+// Start implements [transport.Starter].
+func (e *Endpoint) Start(ctx context.Context, step transport.Step) (transport.PendingStep, error) {
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	if err := e.admit(ctx, &step); err != nil {
+		return nil, err
+	}
+	return e.engine.Start(ctx, func(o *progress.Op) { e.start(o, &step) }), nil
+}
+
+func (e *Endpoint) admit(ctx context.Context, step *transport.Step) error {
+	if n := len(step.Signature.Call); n > callMax && e.engine.Err() == nil {
+		e.engine.Fail(fmt.Errorf("tcp: the call's text has %d bytes, at most %d are allowed", n, callMax))
+	}
+	return e.engine.Admit(ctx, step)
 }
 
 // Lost implements [transport.LossSink].

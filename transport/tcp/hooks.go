@@ -13,6 +13,7 @@ type hooks Endpoint
 var _ progress.Transport = (*hooks)(nil)
 
 func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
+func (h *hooks) Advance() bool           { return (*Endpoint)(h).advance() }
 func (h *hooks) Interrupt()              { h.polls.poller.wake() }
 func (h *hooks) BeforeWait(*progress.Op) { (*Endpoint)(h).settle() }
 func (h *hooks) BeforeUnlock()           {}

@@ -80,6 +80,24 @@ func (e *Endpoint) progress(o *progress.Op) {
 	e.unwatch()
 }
 
+// advance moves what it can without waiting, and reports whether that was something.
+func (e *Endpoint) advance() bool {
+	before := e.polls.progressed
+	e.polls.all = false
+	e.arm()
+	e.moveAll()
+	e.unwatch()
+	return e.polls.progressed != before
+}
+
+// moveAll writes and reads what there is on all links that the owner waits for.
+func (e *Endpoint) moveAll() {
+	for _, l := range e.polls.watching {
+		l.move(l.want)
+	}
+	e.settle()
+}
+
 // move writes and reads what there is.
 func (l *link) move(what events) {
 	if what&writable != 0 {
@@ -108,10 +126,7 @@ func (e *Endpoint) spin(o *progress.Op, spins, yields bool) bool {
 	}
 	moved := e.polls.progressed
 	for range rounds {
-		for _, l := range e.polls.watching {
-			l.move(l.want)
-		}
-		e.settle()
+		e.moveAll()
 		if o.Over() || e.polls.progressed != moved {
 			return true
 		}

@@ -15,9 +15,12 @@ import (
 // A Transport moves the bytes for an engine. Its methods are called with the
 // engine's lock held.
 type Transport interface {
-	// Drive makes progress for all operations until op is over. Its goroutine is
-	// the progress owner. Drive may release the lock while it waits.
+	// Progress makes progress for all operations until op is over. Its goroutine is
+	// the progress owner. Progress may release the lock while it waits.
 	Progress(op *Op)
+	// Advance makes progress for all operations without waiting, and reports whether
+	// something has moved. There is no progress owner.
+	Advance() (moved bool)
 	// Interrupt wakes the progress owner, which sleeps in the kernel.
 	Interrupt()
 	// BeforeWait is called before an operation begins to wait, also if it is over

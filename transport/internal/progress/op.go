@@ -158,7 +158,7 @@ func (e *Engine) Leave(o *Op) {
 	e.spare = append(e.spare, o)
 	if !e.owner.taken {
 		for _, next := range e.ops {
-			if !next.over {
+			if !next.over && next.waiter.sleeping { // the others own progress when they wait
 				next.wakeUp()
 				break
 			}
