@@ -94,6 +94,44 @@ func TestExchangeReturnsWhenBothEndpointsHave(t *testing.T) {
 	}
 }
 
+// A polled is an endpoint, and a step of it, which is over after some polls.
+type polled struct {
+	fake
+	polls, left int
+	hasty       bool // Wait was called before the step was over
+}
+
+func (p *polled) Start(context.Context, transport.Step) (transport.PendingStep, error) {
+	p.left = p.polls
+	return p, nil
+}
+
+func (p *polled) Poll() (moved, over bool) {
+	p.left--
+	return false, p.left <= 0
+}
+
+func (p *polled) Wait() error {
+	p.hasty = p.hasty || p.left > 0
+	return nil
+}
+
+func TestAShortStepOfBothKindsTakesNoSecondGoroutineAndNoMemory(t *testing.T) {
+	local, remote := &polled{polls: 3}, &polled{polls: 3}
+	e := New(local, remote, func(_ context.Context, rank int) (bool, error) { return rank == 2, nil })
+	step, ctx := both, t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		if err := e.Exchange(ctx, step); err != nil {
+			t.Error(err)
+		}
+	}); n >= 1 {
+		t.Errorf("a step makes %v allocations", n)
+	}
+	if local.hasty || remote.hasty {
+		t.Error("an endpoint was waited for, although polling was enough")
+	}
+}
+
 func TestTheErrorsOfBothEndpointsAreJoined(t *testing.T) {
 	const first, second = "the rank is lost", "ranks differ"
 	begun := make(chan struct{})

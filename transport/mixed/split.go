@@ -20,6 +20,18 @@ const pollTime = 300 * time.Microsecond
 func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error {
 	s := e.splitStep()
 	s.split(e, &step)
+	if err := s.exchange(ctx); err != nil {
+		return err
+	}
+	for _, d := range s.deferred {
+		d.complete()
+	}
+	e.recycle(s)
+	return nil
+}
+
+// exchange does both halves.
+func (s *splitStep) exchange(ctx context.Context) error {
 	l, r := &s.local, &s.remote
 	defer r.wait() // they have nothing to wait for unless a Combine ends this goroutine
 	defer l.wait()
@@ -41,21 +53,15 @@ func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error 
 			panic(h.panicked)
 		}
 	}
-	if err := join(l.err, r.err); err != nil {
-		return err
-	}
-	for _, d := range s.deferred {
-		d.complete()
-	}
-	e.recycle(s)
-	return nil
+	return join(l.err, r.err)
 }
 
 // A splitStep is a step whose two halves are done by different endpoints.
 type splitStep struct {
 	local, remote half
 	deferred      []deferredRecv
-	ranks         []int // memory of the halves' Send.To
+	ranks         []int          // memory of the halves' Send.To
+	waiter        sync.WaitGroup // of a goroutine that waits for the local half
 }
 
 // A half is the part of a step that one endpoint does.
@@ -121,10 +127,9 @@ func (h *half) do(f func()) {
 
 // wait returns when both halves are over.
 func (s *splitStep) wait() {
-	var local sync.WaitGroup
-	defer local.Wait()
+	defer s.waiter.Wait()
 	if s.local.pending != nil && s.remote.pending != nil {
-		local.Go(s.local.wait)
+		s.waiter.Go(s.local.wait)
 	} else {
 		s.local.wait()
 	}

@@ -121,13 +121,24 @@ func (f *fake) exchange(ctx context.Context, s transport.Step) error {
 	}
 	o := f.Begin(ctx)
 	defer f.Leave(o)
+	f.post(o, s)
+	return o.Await()
+}
+
+// start starts a step, as endpoints do.
+func (f *fake) start(ctx context.Context, s transport.Step) *Op {
+	f.Lock()
+	defer f.Unlock()
+	return f.Start(ctx, func(o *Op) { f.post(o, s) })
+}
+
+func (f *fake) post(o *Op, s transport.Step) {
 	o.Start(o, match.Call{Signature: s.Signature}, s.Recvs)
 	o.Add(len(s.Recvs) + 1)
 	for i := range o.Recvs {
 		f.queue.Post(&o.Recvs[i])
 	}
 	o.Complete(1)
-	return o.Await()
 }
 
 // arrive has the byte for a step's receive arrive.

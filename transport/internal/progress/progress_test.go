@@ -45,6 +45,47 @@ func TestTheOwnerHandsProgressToAnotherThatWaits(t *testing.T) {
 	})
 }
 
+func TestAStepThatIsPolledKeepsNoOtherFromOwningProgress(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		polled := f.start(t.Context(), step(1))
+		owner := do(func() error { return f.exchange(t.Context(), step(2)) })
+		other := do(func() error { return f.exchange(t.Context(), step(3)) })
+		f.arrive(2)
+		owner.check(t, "the owner", nil)
+		other.waits(t, "the other operation")
+		if len(f.owners) != 2 || f.owners[1].Context != 3 {
+			t.Errorf("nobody owns progress: there were %d owners", len(f.owners))
+		}
+		f.arrive(3)
+		other.check(t, "the other operation", nil)
+		f.polled = func(int) {
+			r := f.queue.Posted(1)
+			f.queue.Unpost(r)
+			f.queue.Complete(r)
+		}
+		if _, over := polled.Poll(); !over {
+			t.Error("a poll does not take what has arrived")
+		}
+		do(polled.Wait).check(t, "the step that is polled", nil)
+	})
+}
+
+func TestACombineThatPanicsInAPollFailsTheEndpoint(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		polled := f.start(t.Context(), step(1))
+		f.polled = func(int) { panic("no such sum") }
+		func() {
+			defer func() {
+				if v := recover(); v != "no such sum" {
+					t.Errorf("recovered %v", v)
+				}
+			}()
+			polled.Poll()
+		}()
+		do(polled.Wait).check(t, "the step", transport.ErrPanicked)
+	})
+}
+
 func TestAnOperationThatIsOverBeforeItWaitsOwnsNothing(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		empty := step(1)
