@@ -17,7 +17,7 @@ import (
 	"github.com/chorale-go/chorale/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/performance.md and .svg from performance.json")
+var update = flag.Bool("update", false, "rewrite the pages and charts in docs from their .json")
 
 // Both sides use the same batches, warm-up and number of samples.
 func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
@@ -169,29 +169,75 @@ func TestTheNotesFollowFromTheMeasurements(t *testing.T) {
 	}
 }
 
-// The files in docs are those that the writer makes of performance.json.
-func TestThePageIsFresh(t *testing.T) {
+// The files in docs are those that the writer makes of performance.json and
+// performance-hosts.json.
+func TestThePagesAreFresh(t *testing.T) {
 	const docs = "../docs"
-	data, err := os.ReadFile(filepath.Join(docs, "performance.json"))
-	if err != nil {
+	for _, name := range []string{"performance", "performance-hosts"} {
+		data, err := os.ReadFile(filepath.Join(docs, name+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r report
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.name() != name {
+			t.Errorf("%s.json is a report for %s", name, r.name())
+		}
+		dir := t.TempDir()
+		if *update {
+			dir = docs
+		}
+		if err := r.write(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, suffix := range []string{".json", ".svg", ".md"} {
+			if contents(filepath.Join(dir, name+suffix)) != contents(filepath.Join(docs, name+suffix)) {
+				t.Errorf("docs/%s%s is stale: go test ./compare -update rewrites it", name, suffix)
+			}
+		}
+	}
+}
+
+func TestAComparisonBetweenHostsHasTwoRanksOnEach(t *testing.T) {
+	var s settings
+	if err := s.parse([]string{"--hosts", "2,4", "--write"}); err != nil {
 		t.Fatal(err)
 	}
-	var r report
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		t.Fatal(err)
+	if !slices.Equal(s.ranks, []int{4, 8}) || s.hosts != 4 || s.limit > 8*time.Minute {
+		t.Errorf("ranks %v on up to %d hosts, in %v", s.ranks, s.hosts, s.limit)
 	}
+	h := &hosts{names: []string{"a", "b", "c", "d"}}
+	if got := h.list(4); got != "a:2,b:2" {
+		t.Errorf("4 ranks are on %s", got)
+	}
+}
+
+func TestAPageOnHostsSaysWhatTheyAre(t *testing.T) {
+	m := &measurements{
+		sides:  []side{{name: "chorale", transport: betweenHosts}, {name: "Open MPI", transport: betweenHosts}},
+		series: map[string]map[cell][]series{},
+	}
+	for i, time := range []float64{10, 15} {
+		row := bench.Row{Call: bench.Call{Collective: "bcast", Ranks: 4, Bytes: 8}, Times: bench.Times{Median: time}}
+		m.add(m.sides[i], fixedRoot, []bench.Row{row}, "median")
+	}
+	m.rounds++
+	r := newReport(settings{statistic: "median", hosts: 2}, m, time.Unix(0, 0))
 	dir := t.TempDir()
-	if *update {
-		dir = docs
-	}
 	if err := r.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"performance.json", "performance.svg", "performance.md"} {
-		if contents(filepath.Join(dir, name)) != contents(filepath.Join(docs, name)) {
-			t.Errorf("docs/%s is stale: go test ./compare -update rewrites it", name)
+	page := contents(filepath.Join(dir, "performance-hosts.md"))
+	for _, want := range []string{
+		"n=4 on 2 hosts", "(performance-hosts.svg)", "| bcast | 8 | 1.50 (10.0, 15.0) |",
+		"| between hosts, against Open MPI, every call with root 0 | 1.50 | 1.50 | 0 of 1 |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
 		}
 	}
 }
@@ -199,7 +245,7 @@ func TestThePageIsFresh(t *testing.T) {
 // The pages on performance link to files and headings that exist.
 func TestTheLinksOfThePagesOnPerformanceLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
-	for _, name := range []string{"performance.md", "performance-method.md", "performance-log.md"} {
+	for _, name := range []string{"performance.md", "performance-hosts.md", "performance-method.md", "performance-log.md"} {
 		page := filepath.Join("../docs", name)
 		links := link.FindAllStringSubmatch(contents(page), -1)
 		if len(links) < 2 {
@@ -239,7 +285,7 @@ func TestRowsAreReadFromEitherSide(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
-	for _, args := range []string{"--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "--hosts 1", "--hosts 2 --write", "--hosts 2 --transports shm", "more"} {
+	for _, args := range []string{"--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "--hosts 1", "--hosts 65", "--hosts x", "--hosts 2 --n 4", "--hosts 2 --transports shm", "more"} {
 		var s settings
 		if err := s.parse(strings.Fields(args)); err == nil {
 			t.Errorf("%s: no error", args)

@@ -108,13 +108,14 @@ func (h *hosts) close() error {
 	return errors.Join(errs...)
 }
 
-// list returns the hosts with so many ranks in all, as evenly as possible, by block.
+// ranksPerHost is how many ranks each host has, so that they share its memory.
+const ranksPerHost = 2
+
+// list returns the first hosts, with so many ranks in all.
 func (h *hosts) list(ranks int) string {
 	var all []string
-	for i, name := range h.names {
-		if n := (ranks*(i+1))/len(h.names) - ranks*i/len(h.names); n > 0 {
-			all = append(all, name+":"+strconv.Itoa(n))
-		}
+	for _, name := range h.names[:ranks/ranksPerHost] {
+		all = append(all, name+":"+strconv.Itoa(ranksPerHost))
 	}
 	return strings.Join(all, ",")
 }
@@ -128,9 +129,12 @@ func (h *hosts) on(ctx context.Context, words ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, h.enter, args...)
 }
 
+// betweenHosts stands for what connects the ranks of several hosts.
+const betweenHosts = "hosts"
+
 // ours is chorale: shared memory within a host, TCP between hosts.
 func (h *hosts) ours(program string) side {
-	return side{"chorale", "tcp", func(ctx context.Context, s settings, g group) *exec.Cmd {
+	return side{"chorale", betweenHosts, func(ctx context.Context, s settings, g group) *exec.Cmd {
 		args := []string{program, "bench", "-n", strconv.Itoa(g.ranks), "--transport", "auto", "--format", "json",
 			"--hosts", h.list(g.ranks), "--launcher", h.enter + " {host}", "--agent", program,
 			"--sizes", list(s.sizes), "--time", s.rowTime.String()}
@@ -143,7 +147,7 @@ func (h *hosts) ours(program string) side {
 
 // openMPI is Open MPI with its own shared memory within a host, and TCP between hosts.
 func (h *hosts) openMPI(program string) side {
-	return side{openMPI.name, "tcp", func(ctx context.Context, s settings, g group) *exec.Cmd {
+	return side{openMPI.name, betweenHosts, func(ctx context.Context, s settings, g group) *exec.Cmd {
 		args := []string{openMPI.launcher, "--mca", "plm_rsh_agent", h.enter, "--mca", "orte_keep_fqdn_hostnames", "1",
 			"--host", h.list(g.ranks), "-n", strconv.Itoa(g.ranks), "--map-by", "slot", "--bind-to", "none",
 			"--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",

@@ -43,7 +43,7 @@ type settings struct {
 	limit      time.Duration // for all
 	runLimit   time.Duration // for one run of a peer
 	statistic  string        // of a row: median or min
-	hosts      int           // network namespaces on which the ranks are; 0 for this machine alone
+	hosts      int           // the most network namespaces that have ranks; 0 for this machine alone
 	write      bool          // write the files in docs
 }
 
@@ -61,8 +61,8 @@ func (s *settings) parse(args []string) (err error) {
 	flags.DurationVar(&s.limit, "limit", 19*time.Minute, "no round begins that would end later")
 	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
 	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
-	flags.IntVar(&s.hosts, "hosts", 0, "compare over TCP between so many network namespaces, with two ranks on each; takes root")
-	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg")
+	hosts := flags.String("hosts", "", "compare between so many hosts, as in 2,4: network namespaces of this machine, with two ranks on each; takes root")
+	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg, or those of performance-hosts")
 	s.args = args
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (s *settings) parse(args []string) (err error) {
 	if s.statistic != "median" && s.statistic != "min" {
 		return fmt.Errorf("figure %q: want median or min", s.statistic)
 	}
-	if s.hosts != 0 {
-		if err := s.parseHosts(flags, ranks, transports); err != nil {
+	if *hosts != "" {
+		if err := s.parseHosts(flags, *hosts, ranks, sizes, transports); err != nil {
 			return err
 		}
 	}
@@ -100,23 +100,30 @@ func (s *settings) parse(args []string) (err error) {
 	return err
 }
 
-// parseHosts checks the settings of a comparison between hosts.
-func (s *settings) parseHosts(flags *flag.FlagSet, ranks, transports *string) error {
-	if s.hosts < 2 || s.hosts > 64 {
-		return fmt.Errorf("%d hosts: want 2 to 64", s.hosts)
-	}
-	if s.write {
-		return errors.New("--hosts and --write: the pages are about one machine")
-	}
+// parseHosts sets what differs in a comparison between hosts.
+func (s *settings) parseHosts(flags *flag.FlagSet, hosts string, ranks, sizes, transports *string) error {
 	named := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
-	if !named["n"] {
-		*ranks = strconv.Itoa(2 * s.hosts)
+	if named["n"] || named["transports"] {
+		return fmt.Errorf("--hosts %s: want neither --n nor --transports: each host has %d ranks, and TCP connects the hosts", hosts, ranksPerHost)
 	}
-	if named["transports"] && *transports != "tcp" {
-		return fmt.Errorf("--hosts and --transports %s: want tcp, which is what connects them", *transports)
+	all, err := numbers(hosts)
+	if err != nil {
+		return err
 	}
-	*transports = "tcp"
+	if s.hosts = slices.Max(all); slices.Min(all) < 2 || s.hosts > 64 {
+		return fmt.Errorf("--hosts %s: want 2 to 64", hosts)
+	}
+	for i := range all {
+		all[i] *= ranksPerHost
+	}
+	*ranks, *transports = list(all), "tcp"
+	if !named["sizes"] && !named["short"] {
+		*sizes = "8,1024,65536,1048576"
+	}
+	if !named["limit"] {
+		s.limit = 8 * time.Minute
+	}
 	return nil
 }
 

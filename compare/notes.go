@@ -9,7 +9,20 @@ import (
 // notes returns what a reader must know before the figures: sentences made of the
 // measurements, so that they are true of these and of no others.
 func (r *report) notes() []string {
+	if r.Hosts {
+		return []string{r.hostsNote(), r.pagesNote()}
+	}
 	return []string{r.processorsNote(), r.pagesNote(), r.congestionNote()}
+}
+
+// hostsNote says what the hosts are, and what they share.
+func (r *report) hostsNote() string {
+	var sizes []string
+	for _, n := range r.ranks() {
+		sizes = append(sizes, fmt.Sprintf("n=%d on %d hosts", n, n/ranksPerHost))
+	}
+	return fmt.Sprintf("A host is a network namespace with %d ranks, and has one of the machine's %s: %s. Hosts that share a processor wait for each other, and a packet takes a processor's time instead of a network's. On both sides, the sockets between hosts have the system's default congestion control, %s.",
+		ranksPerHost, plural(r.Machine.Cores, "processor"), strings.Join(sizes, ", "), r.Machine.Congestion)
 }
 
 // ranks returns the numbers of ranks of all cells.

@@ -10,12 +10,23 @@ import (
 	"strings"
 )
 
-// intro is the text above the figures.
-//
-//go:embed intro.md
-var intro string
+// The texts above the figures.
+var (
+	//go:embed intro.md
+	intro string
+	//go:embed intro_hosts.md
+	introHosts string
+)
 
-// write writes performance.json, .svg and .md into a directory, and no other file.
+// name returns the name of the report's files, without what comes after the dot.
+func (r *report) name() string {
+	if r.Hosts {
+		return "performance-hosts"
+	}
+	return "performance"
+}
+
+// write writes the report's .json, .svg and .md into a directory, and no other file.
 func (r *report) write(dir string) error {
 	for i := range r.Results {
 		r.Results[i].ByRanks = summarize(r.Results[i].Cells)
@@ -24,28 +35,32 @@ func (r *report) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range []struct{ name, text string }{
-		{"performance.json", string(data) + "\n"},
-		{"performance.svg", r.chart()},
-		{"performance.md", r.page()},
+	for _, file := range []struct{ suffix, text string }{
+		{".json", string(data) + "\n"},
+		{".svg", r.chart()},
+		{".md", r.page()},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, file.name), []byte(file.text), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, r.name()+file.suffix), []byte(file.text), 0o666); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// page returns docs/performance.md.
+// page returns the .md.
 func (r *report) page() string {
 	var b strings.Builder
-	b.WriteString(intro)
+	if r.Hosts {
+		b.WriteString(introHosts)
+	} else {
+		b.WriteString(intro)
+	}
 	fmt.Fprintf(&b, "\n%s, by `%s`: the %s of a row, the median of %s. %s.\n\n", r.Date, r.Command, r.Statistic, plural(r.Rounds, "round"), r.Machine)
 	for _, note := range r.notes() {
 		fmt.Fprintf(&b, "- %s\n", note)
 	}
 	b.WriteString(r.summaries())
-	b.WriteString("\n![The ratio of every cell, as in the tables below](performance.svg)\n")
+	fmt.Fprintf(&b, "\n![The ratio of every cell, as in the tables below](%s.svg)\n", r.name())
 	for _, c := range r.Results {
 		lines, ranks := c.lines()
 		fmt.Fprintf(&b, "\n### %s\n\n| collective | bytes |", c.title())

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// A report is the result of a comparison. Its JSON form is docs/performance.json, of
-// which docs/performance.md and .svg are made.
+// A report is the result of a comparison. Its JSON form is docs/performance.json or
+// docs/performance-hosts.json, of which the .md and .svg of the same name are made.
 type report struct {
 	Date      string       `json:"date"`
 	Command   string       `json:"command"`
 	Machine   machine      `json:"machine"`
 	Rounds    int          `json:"rounds"`
-	Statistic string       `json:"figure"` // of a round's samples: median or min
+	Statistic string       `json:"figure"`          // of a round's samples: median or min
+	Hosts     bool         `json:"hosts,omitempty"` // the ranks were on several hosts
 	Results   []comparison `json:"results"`
 }
 
@@ -91,7 +92,7 @@ func newReport(s settings, m *measurements, began time.Time) *report {
 	if len(s.args) > 0 && !slices.Equal(s.args, []string{"--write"}) {
 		command += fmt.Sprintf(" ARGS=%q", strings.Join(s.args, " "))
 	}
-	r := &report{Date: began.UTC().Format(time.DateOnly), Command: command, Machine: thisMachine(), Rounds: m.rounds, Statistic: s.statistic}
+	r := &report{Date: began.UTC().Format(time.DateOnly), Command: command, Machine: thisMachine(), Rounds: m.rounds, Statistic: s.statistic, Hosts: s.hosts > 0}
 	for _, root := range []string{rotatingRoot, fixedRoot} {
 		for _, side := range m.sides {
 			if !side.ours() {
@@ -161,6 +162,9 @@ func (c comparison) title() string {
 		against = "Open MPI over TCP"
 	}
 	title := c.Transport + " against " + against
+	if c.Transport == betweenHosts {
+		title = "between hosts, against Open MPI"
+	}
 	if c.Root != rootName(rotatingRoot) {
 		title += ", every call with root " + c.Root
 	}
