@@ -10,20 +10,30 @@ import (
 
 // Between hosts a message costs many times what it costs within one, and all ranks of a
 // host share its network. So as little as possible goes between hosts, and in few
-// messages. The rules follow the literature and what MPICH and Open MPI do among nodes. A
-// ring, which an allgather in two levels may be as well, has every rank send in every step:
-// with 2 ranks on each of 2 and 4 hosts it takes several times as long for short parts, and
-// no less up to 1 MiB (measured in November 2026, by chorale bench allgather --hosts).
+// messages. The rules follow the literature and what MPICH and Open MPI do among nodes.
+//
+// What is done between up to 16 ranks' hosts follows measurements with 2 ranks on each of 2
+// and 4 hosts, two processors in all, in November 2026, by
+//
+//	chorale bench OP --hosts … --algorithm hierarchical,between=…
+//
+// Few messages win up to 1 MiB there: pieces of a bcast of 64 KiB take 1.6 times as long as
+// the whole, and 8 bytes that go round a ring of all ranks 4 times as long as by recursive
+// doubling. Beyond, the costs of the algorithm decide.
 //
 // An algorithm that does not fit the placement, because it would combine out of rank
 // order or take parts of different lengths for equal ones, leaves the call to the rules
 // of the transport.
 var hosts = rules{
 	sched.Bcast: {
-		{0, 0, "hierarchical", "each host gets the vector once"},
+		{0, 0, "hierarchical,between=binomial", "each host gets the vector once, in one message"},
+		{0, 1 << 20, "hierarchical", "each host gets the vector once"},
+		{17, 0, "hierarchical", "each host gets the vector once"},
 	},
 	sched.Reduce: {
-		{0, 0, "hierarchical", "each host sends one vector"},
+		{0, 0, "hierarchical,between=binomial", "each host sends one vector, in one message"},
+		{0, 1 << 20, "hierarchical", "each host sends one vector"},
+		{17, 0, "hierarchical", "each host sends one vector"},
 	},
 	sched.Scatter: {
 		{0, 0, "hierarchical", "each host gets its parts in one message"},
@@ -36,6 +46,7 @@ var hosts = rules{
 	sched.AllGather: {
 		{0, 0, "hierarchical,between=recursive-doubling", "each host gets the parts of others in few messages"},
 		{0, 1 << 20, "hierarchical", "each host gets every part about once"},
+		{17, 0, "hierarchical", "each host gets every part about once"},
 	},
 	sched.ReduceScatter: {
 		{0, 0, "hierarchical", "each host sends what it has combined"},
