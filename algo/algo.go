@@ -3,7 +3,6 @@ package algo
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
@@ -79,19 +78,13 @@ func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, 
 	return s, nil
 }
 
-// builders are those not in use. A builder that is used again has lists that are
-// long enough already.
-var builders = sync.Pool{New: func() any { return new(sched.Builder) }}
-
 // make returns the Make function of a schedule of p ranks. Any other rank has an
 // empty program.
-func (g generator) make(p int) func(rank int) sched.Program {
-	return func(rank int) sched.Program {
+func (g generator) make(p int) func(b *sched.Builder, rank int) sched.Program {
+	return func(b *sched.Builder, rank int) sched.Program {
 		if rank < 0 || rank >= p {
 			return nil
 		}
-		b := builders.Get().(*sched.Builder)
-		defer builders.Put(b)
 		g.program(b, rank)
 		return b.Program()
 	}

@@ -126,7 +126,7 @@ func TestSimpleExchangeHoldsThePartialSumsOfTheText(t *testing.T) {
 		2: {"0.1.2.3", "0.1.2.3", "0.1.2.3", "0.1.2.3"},
 	} {
 		begun := *s
-		begun.Make = func(rank int) sched.Program { return s.Program(rank)[:steps] }
+		begun.Make = func(_ *sched.Builder, rank int) sched.Program { return s.Program(rank)[:steps] }
 		ranks, err := runNaively(&begun, orders["first"])
 		if err != nil {
 			t.Fatal(err)

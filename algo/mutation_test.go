@@ -151,7 +151,7 @@ func brokenAtBothEnds(t *testing.T, s *sched.Schedule) iter.Seq2[string, *sched.
 // with returns s with another program for one rank.
 func with(s *sched.Schedule, rank int, program sched.Program) *sched.Schedule {
 	other := *s
-	other.Make = func(r int) sched.Program {
+	other.Make = func(_ *sched.Builder, r int) sched.Program {
 		if r == rank {
 			return program
 		}

@@ -8,16 +8,17 @@ package sched
 //	b.EndStep()
 //	return b.Program()
 //
-// A Builder keeps its working space when a program is done. If it builds many
-// programs, one after another, it allocates only what the programs hold: at
-// most five slices each, however many steps there are. The zero value is ready
-// to use.
+// A Builder keeps its memory when a program is done, and the next program
+// overwrites it. If a Builder builds many programs, one after another, it soon
+// allocates nothing. The zero value is ready to use.
 type Builder struct {
 	copies []Copy
 	sends  []Send // To has only the right length; the ranks are in to, one send after another
 	recvs  []Recv
 	to     []int
 	ends   []mark
+
+	program Program
 }
 
 // A mark is the lengths of the slices when a step ended.
@@ -63,34 +64,28 @@ func (b *Builder) last() mark {
 	return b.ends[len(b.ends)-1]
 }
 
-// Program ends the current step and returns the program. The builder is then
-// empty, for the next program.
+// Program ends the current step and returns the program, which is valid until
+// the builder's next use: that begins the next program.
 func (b *Builder) Program() Program {
 	b.EndStep()
-	program := make(Program, len(b.ends))
-	copies, sends, recvs, to := exact(b.copies), exact(b.sends), exact(b.recvs), exact(b.to)
-	for i := range sends {
-		n := len(sends[i].To)
-		sends[i].To, to = to[:n:n], to[n:]
+	b.program = b.program[:0]
+	to := 0
+	for i := range b.sends {
+		n := len(b.sends[i].To)
+		b.sends[i].To = b.to[to : to+n : to+n]
+		to += n
 	}
 	var from mark
-	for i, end := range b.ends {
-		program[i] = Step{
-			Copies: cut(copies, from.copies, end.copies),
-			Sends:  cut(sends, from.sends, end.sends),
-			Recvs:  cut(recvs, from.recvs, end.recvs),
-		}
+	for _, end := range b.ends {
+		b.program = append(b.program, Step{
+			Copies: cut(b.copies, from.copies, end.copies),
+			Sends:  cut(b.sends, from.sends, end.sends),
+			Recvs:  cut(b.recvs, from.recvs, end.recvs),
+		})
 		from = end
 	}
 	b.copies, b.sends, b.recvs, b.to, b.ends = b.copies[:0], b.sends[:0], b.recvs[:0], b.to[:0], b.ends[:0]
-	return program
-}
-
-// exact returns a copy of s whose capacity is its length.
-func exact[T any](s []T) []T {
-	t := make([]T, len(s))
-	copy(t, s)
-	return t
+	return b.program
 }
 
 // cut returns s[from:to], or nil when that is empty, so that equal programs

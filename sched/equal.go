@@ -10,8 +10,9 @@ func (s *Schedule) Equal(o *Schedule) bool {
 		s.EqualBlocks != o.EqualBlocks {
 		return false
 	}
+	var lent, other Builder
 	for rank := range s.P {
-		if !s.Program(rank).Equal(o.Program(rank)) {
+		if !s.Make(&lent, rank).Equal(o.Make(&other, rank)) {
 			return false
 		}
 	}

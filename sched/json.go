@@ -176,7 +176,7 @@ type assembled struct {
 	groups  map[int]int // per peer: the next send of the last step that could carry a message to it
 }
 
-func (a *assembly) program(rank int) Program {
+func (a *assembly) program(_ *Builder, rank int) Program {
 	if p := a.programs[rank]; p != nil {
 		return p.program
 	}

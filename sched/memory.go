@@ -75,7 +75,8 @@ func (s *Schedule) Size() Size {
 	if s.P <= 64 {
 		samples = 4
 	}
-	size := s.Program(s.Root).size()
+	var lent Builder
+	size := s.Make(&lent, s.Root).size()
 	var sum Size
 	counted := 0
 	for i := range min(samples, s.P) {
@@ -85,7 +86,7 @@ func (s *Schedule) Size() Size {
 			rank = int(part * float64(s.P))
 		}
 		if rank != s.Root {
-			sum.add(s.Program(rank).size(), 1)
+			sum.add(s.Make(&lent, rank).size(), 1)
 			counted++
 		}
 	}

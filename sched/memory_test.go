@@ -77,7 +77,7 @@ func TestAScheduleLargerThanItsSampleIsRefusedWhenThatIsKnown(t *testing.T) {
 	for i := range busy {
 		busy[i] = step
 	}
-	s := &sched.Schedule{Collective: sched.Shift, P: 1024, Blocks: 1, Make: func(rank int) sched.Program {
+	s := &sched.Schedule{Collective: sched.Shift, P: 1024, Blocks: 1, Make: func(_ *sched.Builder, rank int) sched.Program {
 		if rank == 17 { // which is not among those that are counted
 			return busy
 		}

@@ -73,7 +73,7 @@ func mutate(t *rapid.T, s *sched.Schedule) (string, *sched.Schedule) {
 		return kind, nil
 	}
 	mutant := *s
-	mutant.Make = func(rank int) sched.Program { return programs[rank] }
+	mutant.Make = func(_ *sched.Builder, rank int) sched.Program { return programs[rank] }
 	if kind == "drop a message" || kind == "duplicate a message" || kind == "resize a message" {
 		if !breakMessage(kind, programs, program[at].Sends, rank, at) {
 			return kind, nil

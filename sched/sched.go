@@ -1,6 +1,9 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // A Buffer is one of the three buffers that a rank's program can name.
 type Buffer uint8
@@ -152,10 +155,59 @@ type Schedule struct {
 	Uneven      bool   // right also where the ranks' parts differ in length
 	EqualBlocks bool   // right only where all blocks are equally long
 
-	// Make returns the program of a rank, which the caller must not change. Its
-	// time and memory should be proportional to that program, whatever P is.
-	Make func(rank int) Program
+	// Make returns the program of a rank, which the caller must not change. It
+	// may put the program together in the builder, which is lent to it: the
+	// program is then valid until the builder's next use. Time and memory should
+	// be proportional to the program, whatever P is.
+	Make func(b *Builder, rank int) Program
 }
 
-// Program returns the program of one rank. The caller must not change it.
-func (s *Schedule) Program(rank int) Program { return s.Make(rank) }
+// Program returns the program of one rank, which is the caller's to keep. Those
+// who need one program after another lend one builder to Make instead.
+func (s *Schedule) Program(rank int) Program {
+	b := builders.Get().(*Builder)
+	defer builders.Put(b)
+	return s.Make(b, rank).clone()
+}
+
+// builders are those not in use. A builder that is used again has lists that are
+// long enough already.
+var builders = sync.Pool{New: func() any { return new(Builder) }}
+
+// clone returns a copy of a program that shares nothing with it, in at most five
+// slices, however many steps there are.
+func (p Program) clone() Program {
+	if p == nil {
+		return nil
+	}
+	var copies, sends, recvs, to int
+	for _, step := range p {
+		copies, sends, recvs = copies+len(step.Copies), sends+len(step.Sends), recvs+len(step.Recvs)
+		for _, send := range step.Sends {
+			to += len(send.To)
+		}
+	}
+	c := make(Program, len(p))
+	allCopies, allSends, allRecvs, allTo := make([]Copy, copies), make([]Send, sends), make([]Recv, recvs), make([]int, to)
+	for i, step := range p {
+		c[i] = Step{part(&allCopies, step.Copies), part(&allSends, step.Sends), part(&allRecvs, step.Recvs)}
+		for k := range c[i].Sends {
+			send := &c[i].Sends[k]
+			send.To = part(&allTo, send.To)
+		}
+	}
+	return c
+}
+
+// part copies some elements to the beginning of a list, which it takes off the
+// list. It returns nil for none, so that equal programs compare equal however
+// they were made.
+func part[T any](list *[]T, elements []T) []T {
+	n := copy(*list, elements)
+	taken := (*list)[:n:n]
+	*list = (*list)[n:]
+	if n == 0 {
+		return nil
+	}
+	return taken
+}

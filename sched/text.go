@@ -51,8 +51,9 @@ func (s *Schedule) WriteText(w io.Writer) error {
 		fmt.Fprintln(b, "equal-blocks")
 	}
 	fmt.Fprintln(b)
+	var lent Builder
 	for rank := range s.P {
-		program := s.Program(rank)
+		program := s.Make(&lent, rank)
 		if len(program) > 0 {
 			fmt.Fprintf(b, "rank %d\n", rank)
 		}
@@ -361,7 +362,7 @@ func (p *parser) finish() (*Schedule, error) {
 	for rank, b := range p.programs {
 		programs[rank] = b.Program()
 	}
-	p.s.Make = func(rank int) Program { return slices.Clip(programs[rank]) }
+	p.s.Make = func(_ *Builder, rank int) Program { return slices.Clip(programs[rank]) }
 	if err := p.s.validateRead(); err != nil {
 		return nil, fmt.Errorf("sched: %w", err)
 	}

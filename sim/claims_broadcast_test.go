@@ -186,7 +186,7 @@ func acrossDimensions(order []int) *sched.Schedule {
 	all := sched.Range{Hi: 1}
 	return &sched.Schedule{
 		Collective: sched.Bcast, Algorithm: "across", P: 1 << len(order), Blocks: 1,
-		Make: func(rank int) sched.Program {
+		Make: func(_ *sched.Builder, rank int) sched.Program {
 			var b sched.Builder
 			if rank == 0 {
 				b.Copy(sched.In, all, sched.Out, 0, sched.Replace)

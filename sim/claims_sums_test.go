@@ -103,7 +103,7 @@ func TestExchangesEndWhicheverSideComesFirst(t *testing.T) {
 			in := simulateOn(t, "full", s, 16)
 			for late := range p {
 				delayed := *s
-				delayed.Make = func(rank int) sched.Program {
+				delayed.Make = func(_ *sched.Builder, rank int) sched.Program {
 					if rank == late {
 						return append(sched.Program{first}, s.Program(rank)...)
 					}

@@ -233,6 +233,6 @@ func wild(rng *rand.Rand, p, steps int) *sched.Schedule {
 	}
 	return &sched.Schedule{
 		Collective: sched.AllReduce, Algorithm: "wild", P: p, Blocks: blocks,
-		Make: func(rank int) sched.Program { return programs[rank] },
+		Make: func(_ *sched.Builder, rank int) sched.Program { return programs[rank] },
 	}
 }

@@ -20,7 +20,7 @@ func TestAWrongCallIsOneLineThatSaysWhatWouldBeRight(t *testing.T) {
 		return sim.Part{Schedule: must(algo.New(c, spec, p, 0, 0)), Words: words, Ranks: ranks}
 	}
 	program := func(rank int, steps ...sched.Step) sim.Part {
-		return sim.Part{Words: 1, Schedule: &sched.Schedule{Collective: sched.Bcast, P: 2, Blocks: 1, Make: func(r int) sched.Program {
+		return sim.Part{Words: 1, Schedule: &sched.Schedule{Collective: sched.Bcast, P: 2, Blocks: 1, Make: func(_ *sched.Builder, r int) sched.Program {
 			if r == rank {
 				return steps
 			}
