@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/chorale-go/chorale/sched"
 )
 
 // contentionFree finds the step of the timeline that each message belongs to:
@@ -23,25 +25,17 @@ import (
 type contentionFree struct {
 	*programTable
 	*network
+	rendezvous
 	config     Config
 	times      *times
 	contended  bool
 	outOfOrder bool
-
-	links              []linkState // per directed link
-	sendFree, recvFree []float64   // per rank: when its send and receive ports are free again; nil with all ports
+	links      linkTable
 
 	runnable    []int32 // the ranks that begin a step
 	undelivered int     // messages
 	perStep     []Step
 	minSteps    int // steps of the timeline, with those of ranks that only copy at the end
-}
-
-// A linkState is the use of one directed link.
-type linkState struct {
-	freeAt    float64
-	step      int32 // 1 + the last step in which a message requested it
-	congested int32 // 0 if one did; otherwise 1 + the link's index in Step.Congested
 }
 
 // runContentionFree returns the solved engine, or an error if ranks wait for
@@ -51,13 +45,11 @@ func runContentionFree(c Config, p *programTable, n *network) (*contentionFree, 
 	if c.Sync {
 		e.breadthFirst()
 	} else if e.depthFirst(); e.outOfOrder {
-		for i := range p.messages {
-			p.messages[i].timelineStep = 0
-		}
+		p.unmatch()
 		e = newContentionFree(c, p, n)
 		e.breadthFirst()
 	}
-	if e.undelivered > 0 {
+	if e.undelivered > 0 || len(p.recvs) != len(p.messages) {
 		return nil, e.stuck()
 	}
 	e.completeSteps()
@@ -67,13 +59,11 @@ func runContentionFree(c Config, p *programTable, n *network) (*contentionFree, 
 func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 	e := &contentionFree{
 		programTable: p, network: n, config: c,
-		times:       newTimes(p, c.Sync, c.Record, false),
-		links:       make([]linkState, n.links),
+		times:       newTimes(p, c.Sync, c.Record || c.Sync, false),
+		links:       newLinkTable(n.links, len(p.messages)*c.Topology.Diameter()),
 		undelivered: len(p.messages),
 	}
-	if !c.AllPort {
-		e.sendFree, e.recvFree = make([]float64, p.ranks), make([]float64, p.ranks)
-	}
+	e.rendezvous = rendezvous{programTable: p, ranks: e.times.ranks}
 	e.runnable = make([]int32, p.ranks)
 	for i := range e.runnable {
 		e.runnable[i] = int32(p.ranks - 1 - i)
@@ -113,34 +103,32 @@ func (e *contentionFree) enterStep(rank int32) {
 		s.begun = e.times.begun
 	}
 	if e.before != nil {
-		s.begun += s.compute(e.before[n], e.model.Top)
+		s.begun += e.times.totals[rank].compute(e.before[n], e.model.Top)
 	}
+	e.steps[n].timelineStep = s.timelineStep
 	e.times.beginStep(n, s.begun)
 	sends, endSends := e.sent(n)
 	recvs, endRecvs := e.received(n)
-	s.arrived, s.cause = s.begun, -1
+	s.arrived = s.begun
 	s.pending = endSends - sends + endRecvs - recvs
 	if s.pending == 0 {
-		s.cause = e.lastBefore(n, rank, e.times.begunBy)
+		s.awaitNothing(e.times.begunBy)
 		e.endStep(rank, s)
 		return
 	}
 	for i := sends; i < endSends; i++ {
-		e.endReady(i)
+		to := e.messages[i].to
+		if k := e.findRecv(to, rank); k >= 0 {
+			e.match(i, k)
+			e.transfer(i, rank, to)
+		}
 	}
-	for _, i := range e.messageOf[recvs:endRecvs] {
-		e.endReady(i)
-	}
-}
-
-// endReady records that one end of a message is ready, and transfers the
-// message if that is the second.
-func (e *contentionFree) endReady(i int32) {
-	const oneEnd = -1
-	if m := &e.messages[i]; m.timelineStep == 0 {
-		m.timelineStep = oneEnd
-	} else {
-		e.transfer(i, m)
+	for k := recvs; k < endRecvs; k++ {
+		from := e.recvs[k].from()
+		if i := e.findMessage(from, rank); i >= 0 {
+			e.match(i, k)
+			e.transfer(i, from, rank)
+		}
 	}
 }
 
@@ -149,27 +137,31 @@ func (e *contentionFree) finishRank(rank int32, s *rankState) {
 	if e.copiesAfter[rank] {
 		e.minSteps = max(e.minSteps, int(s.timelineStep)+1)
 	}
-	s.total.End = s.begun + s.compute(e.after[rank], e.model.Top)
+	total := &e.times.totals[rank]
+	total.End = s.begun + total.compute(e.after[rank], e.model.Top)
 }
 
 // transfer carries a message from end to end.
-func (e *contentionFree) transfer(i int32, m *message) {
-	a, b := &e.times.ranks[m.from], &e.times.ranks[m.to]
+func (e *contentionFree) transfer(i, from, to int32) {
+	m := &e.messages[i]
+	a, b := &e.times.ranks[from], &e.times.ranks[to]
+	if a.begun >= b.begun {
+		m.size |= senderLast
+	}
 	words := e.words(m)
 	step := max(a.timelineStep, b.timelineStep)
 	here := e.stepOf(step)
 	start := max(a.begun, b.begun)
-	route := e.route(m.from, m.to)
+	route := e.route(from, to)
 	took := e.duration(words, len(route))
 	end := start + took
 	for _, link := range route {
 		e.request(link, step, here, start, end)
 	}
-	if e.sendFree != nil && took > 0 {
-		e.contended = e.contended || !notAfter(e.sendFree[m.from], start) || !notAfter(e.recvFree[m.to], start)
-		e.sendFree[m.from], e.recvFree[m.to] = end, end
+	if !e.config.AllPort && took > 0 {
+		e.contended = e.contended || !notAfter(a.sendFree, start) || !notAfter(b.recvFree, start)
+		a.sendFree, b.recvFree = end, end
 	}
-	m.timelineStep = step + 1
 	e.undelivered--
 	here.Messages++
 	here.Words += words
@@ -178,13 +170,16 @@ func (e *contentionFree) transfer(i int32, m *message) {
 	if e.times.start != nil {
 		e.times.start[i], e.times.finish[i] = start, end
 	}
-	a.sent(words, took)
-	b.received(words, took, m.combine())
-	if a.arrive(i, m.timelineStep, end) {
-		e.endStep(m.from, a)
+	e.times.totals[from].sent(words, took)
+	e.times.totals[to].received(words, took)
+	if m.combine() {
+		b.combine += words
 	}
-	if b.arrive(i, m.timelineStep, end) {
-		e.endStep(m.to, b)
+	if a.arrive(i, lastSent, step+1, end) {
+		e.endStep(from, a)
+	}
+	if b.arrive(i, lastReceived, step+1, end) {
+		e.endStep(to, b)
 	}
 }
 
@@ -197,7 +192,8 @@ func (e *contentionFree) stepOf(step int32) *Step {
 }
 
 func (e *contentionFree) endStep(rank int32, s *rankState) {
-	e.times.endStep(s, e.steps, e.model.Top)
+	e.release(s)
+	e.times.endStep(rank, e.messages, e.model.Top)
 	e.runnable = append(e.runnable, rank)
 }
 
@@ -205,7 +201,7 @@ func (e *contentionFree) endStep(rank int32, s *rankState) {
 // asked to carry in the step. Links that are requested in order of steps, and
 // never before they are free, delay no message.
 func (e *contentionFree) request(link, step int32, here *Step, start, end float64) {
-	l := &e.links[link]
+	l := e.links.at(link)
 	if start < end {
 		e.contended = e.contended || !notAfter(l.freeAt, start)
 		l.freeAt = end
@@ -239,12 +235,39 @@ func (e *contentionFree) completeSteps() {
 	}
 }
 
-// stuck names a rank that waits for ever.
+// stuck names a message without a receive, or a receive without a message. If
+// each has the other, it names a rank that waits for ever.
 func (e *contentionFree) stuck() error {
+	e.unmatch()
+	if err := e.unmatched(); err != nil {
+		return err
+	}
 	for rank := range e.times.ranks {
 		s := &e.times.ranks[rank]
 		if s.step < e.first[rank+1] {
 			return fmt.Errorf("the programs do not fit together: rank %d waits for ever in its step %d", rank, s.step-e.first[rank]+1)
+		}
+	}
+	return nil
+}
+
+// unmatched names, in programs whose messages are not matched, the first message
+// without a receive or receive without a message.
+func (t *programTable) unmatched() error {
+	messages, recvs := t.ends(), make([]ends, len(t.recvs))
+	for rank := range int32(t.ranks) {
+		lo, hi := t.receivedBy(rank)
+		for k := lo; k < hi; k++ {
+			recvs[k] = ends{t.recvs[k].from(), rank}
+		}
+	}
+	each := func(e *ends) (from, to int32) { return e.from, e.to }
+	for i, k := range sched.Match(t.ranks, messages, each, recvs, each) {
+		switch {
+		case k < 0:
+			return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", messages[i].from, messages[i].to)
+		case i < 0:
+			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", recvs[k].to, recvs[k].from)
 		}
 	}
 	return nil

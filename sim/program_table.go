@@ -12,16 +12,17 @@ import (
 // the time of a simulation is the memory's latency.
 //
 // Steps are numbered rank by rank: those of rank r from first[r] to first[r+1].
-// Messages are numbered by sender, step, and index in the step. A step of copies
-// alone is a step of its own only with Config.Sync, where it begins when the
-// others begin theirs; otherwise its copies belong to the next step.
+// Messages are numbered by sender, step, and index in the step, and receives by
+// receiver likewise. A step of copies alone is a step of its own only with
+// Config.Sync, where it begins when the others begin theirs; otherwise its copies
+// belong to the next step.
 type programTable struct {
-	ranks     int
-	first     []int32
-	steps     []step // and one more, which ends the last
-	messages  []message
-	messageOf []int32 // per receive, by receiver, step, and index in the step: its message
-	lengths   []int   // the distinct lengths of messages, in words
+	ranks    int
+	first    []int32
+	steps    []step // and one more, which ends the last
+	messages []message
+	recvs    []recv
+	lengths  []int // the distinct lengths of messages, in words
 
 	before      []int  // per step: words that copies combine before it; nil if none do
 	after       []int  // per rank: words that copies combine after its last step
@@ -33,24 +34,53 @@ type programTable struct {
 // step begin.
 type step struct {
 	sends, recvs int32
-	cause        int32   // once solved: the last of its messages to arrive
-	end          float64 // once solved: when it is done
+	timelineStep int32 // once begun: the first step of the timeline in which it can begin
 }
 
+// A message of a rank's program. When a rank begins the step that sends or
+// receives it, and the other end has, the message is matched with its receive:
+// the first that is left in the step of those of its sender.
 type message struct {
-	from, to     int32
-	timelineStep int32  // 1 + the step of the timeline that it belongs to, once known; see contentionFree
-	size         uint32 // twice its index in lengths, and 1 if the receiver combines it
+	to   int32  // the receiver; once matched, the complement of its receive
+	size uint32 // its index in lengths, above the flags of a message
 }
 
-func (m *message) combine() bool          { return m.size&1 != 0 }
-func (m *message) ends() (from, to int32) { return m.from, m.to }
+// The flags of a message, which are set once it has been matched or has arrived.
+const (
+	combines     = 1 << iota // the receiver combines it
+	senderLast               // its sender was ready when its receiver was, or later
+	lastSent                 // it is what the step of its sender waited for last
+	lastReceived             // it is what the step of its receiver waited for last
+
+	flagBits = iota
+	flags    = 1<<flagBits - 1
+)
+
+func (m *message) combine() bool { return m.size&combines != 0 }
+
+// A recv is a receive: twice its sender, and 1 if it combines; once matched, its
+// message and the bit matched.
+type recv uint32
+
+const matched recv = 1 << 31
+
+func newRecv(from int, how sched.Combine) recv {
+	r := 2 * recv(from)
+	if how != sched.Replace {
+		r++
+	}
+	return r
+}
+
+// from returns the sender of a receive that is not matched; for any other, what
+// is no rank.
+func (r recv) from() int32    { return int32(r >> 1) }
+func (r recv) message() int32 { return int32(r &^ matched) }
 
 // words returns the length of a message.
-func (t *programTable) words(m *message) int { return t.lengths[m.size>>1] }
+func (t *programTable) words(m *message) int { return t.lengths[m.size>>flagBits] }
 
-// newProgramTable collects the programs of all parts, and finds the message of
-// each receive.
+// newProgramTable collects the programs of all parts.
 func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTable, error) {
 	bound := make([]boundPart, len(parts))
 	for i, p := range parts {
@@ -62,10 +92,11 @@ func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTa
 		first:       make([]int32, 1, ranks+1),
 		steps:       make([]step, 1, steps+1),
 		messages:    make([]message, 0, messages),
+		recvs:       make([]recv, 0, messages),
 		after:       make([]int, ranks),
 		copiesAfter: make([]bool, ranks),
 	}
-	b := tableBuilder{programTable: t, sync: sync, recvs: make([]recv, 0, messages), indexOf: make(map[int]uint32)}
+	b := tableBuilder{programTable: t, sync: sync, indexOf: make(map[int]uint32)}
 	for rank := range ranks {
 		for i := range bound {
 			if err := b.add(rank, &bound[i]); err != nil {
@@ -76,7 +107,7 @@ func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTa
 		t.after[rank], t.copiesAfter[rank] = b.combined, b.copied
 		b.combined, b.copied = 0, false
 	}
-	return t, b.match()
+	return t, nil
 }
 
 // sent returns the range of messages that a step sends, and received the range
@@ -89,14 +120,59 @@ func (t *programTable) received(step int32) (lo, hi int32) {
 	return t.steps[step].recvs, t.steps[step+1].recvs
 }
 
-// lastBefore returns the message that let a step of copies alone begin: the one
-// that all ranks waited for, or if nothing took time the last of the rank's own;
-// -1 if there is none.
-func (t *programTable) lastBefore(step, rank, awaited int32) int32 {
-	if awaited < 0 && step > t.first[rank] {
-		return t.steps[step-1].cause
+// sentBy returns the range of all messages that a rank sends, and receivedBy the
+// range of all its receives.
+func (t *programTable) sentBy(rank int32) (lo, hi int32) {
+	return t.steps[t.first[rank]].sends, t.steps[t.first[rank+1]].sends
+}
+
+func (t *programTable) receivedBy(rank int32) (lo, hi int32) {
+	return t.steps[t.first[rank]].recvs, t.steps[t.first[rank+1]].recvs
+}
+
+// match makes a receive that of a message.
+func (t *programTable) match(message, receive int32) {
+	m, r := &t.messages[message], &t.recvs[receive]
+	m.to = ^receive
+	m.size |= uint32(*r) & combines
+	*r = matched | recv(message)
+}
+
+// unmatch undoes all matches, and clears all flags.
+func (t *programTable) unmatch() {
+	all := t.ends()
+	for i := range t.messages {
+		m := &t.messages[i]
+		if m.to < 0 {
+			t.recvs[^m.to] = 2*recv(all[i].from) + recv(m.size&combines)
+			m.to = all[i].to
+		}
+		m.size &^= flags
 	}
-	return awaited
+}
+
+// An ends is the two ranks of a message.
+type ends struct{ from, to int32 }
+
+// ends returns the ends of every message.
+func (t *programTable) ends() []ends {
+	all := make([]ends, len(t.messages))
+	for rank := range int32(t.ranks) {
+		lo, hi := t.sentBy(rank)
+		for i := lo; i < hi; i++ {
+			all[i].from = rank
+			if to := t.messages[i].to; to >= 0 {
+				all[i].to = to
+			}
+		}
+		lo, hi = t.receivedBy(rank)
+		for _, r := range t.recvs[lo:hi] {
+			if r&matched != 0 {
+				all[r.message()].to = rank
+			}
+		}
+	}
+	return all
 }
 
 // A boundPart is a part, and the mapping between its ranks and words and those
@@ -119,15 +195,16 @@ func bind(p Part, ranks int) boundPart {
 }
 
 // program returns the program of a rank of the simulation, which is empty if
-// the rank has no part in the schedule.
-func (p *boundPart) program(rank int) sched.Program {
+// the rank has no part in the schedule. It is valid until the next use of the
+// builder.
+func (p *boundPart) program(lent *sched.Builder, rank int) sched.Program {
 	if p.rankIn != nil {
 		rank = int(p.rankIn[rank])
 	}
 	if rank < 0 || rank >= p.Schedule.P {
 		return nil
 	}
-	return p.Schedule.Program(rank)
+	return p.Schedule.Make(lent, rank)
 }
 
 // rank returns the rank of the simulation that runs a rank of the schedule.
@@ -141,34 +218,20 @@ func (p *boundPart) rank(peer int) int {
 // A tableBuilder fills a table.
 type tableBuilder struct {
 	*programTable
+	lent     sched.Builder // for the programs
 	sync     bool
-	recvs    []recv
 	indexOf  map[int]uint32 // of each length in lengths
+	words    int            // the last length,
+	size     uint32         // and the size of its messages
 	combined int            // words that copies have combined since the last step
 	copied   bool           // whether there were copies since the last step
 }
 
-// A recv is a receive: its ranks, and whether it combines.
-type recv struct {
-	to     int32
-	source uint32 // twice the sender, and 1 if the receive combines
-}
-
-func newRecv(from, to int, how sched.Combine) recv {
-	r := recv{int32(to), 2 * uint32(from)}
-	if how != sched.Replace {
-		r.source++
-	}
-	return r
-}
-
-func (r *recv) ends() (from, to int32) { return int32(r.source >> 1), r.to }
-func (r *recv) combine() uint32        { return r.source & 1 }
-
 // add appends a rank's program of one part.
 func (b *tableBuilder) add(rank int, p *boundPart) error {
-	for _, step := range p.program(rank) {
-		for _, c := range step.Copies {
+	for _, step := range p.program(&b.lent, rank) {
+		for i := range step.Copies {
+			c := &step.Copies[i]
 			b.copied = true
 			if c.How != sched.Replace {
 				b.combined += p.blocks.Len(c.Blocks)
@@ -180,38 +243,45 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 			}
 			b.copiesAlone = true
 		}
-		for _, send := range step.Sends {
-			size := b.size(p.blocks.Len(send.Blocks))
+		for i := range step.Sends {
+			send := &step.Sends[i]
+			size := b.sizeOf(p.blocks.Len(send.Blocks))
 			for _, to := range send.To {
 				if to < 0 || to >= p.Schedule.P {
 					return fmt.Errorf("rank %d sends to rank %d of %d", rank, to, p.Schedule.P)
 				}
-				if p.rank(to) == rank {
+				at := p.rank(to)
+				if at == rank {
 					return fmt.Errorf("rank %d sends to itself: want a copy", rank)
 				}
-				b.messages = append(b.messages, message{from: int32(rank), to: int32(p.rank(to)), size: size})
+				b.messages = append(b.messages, message{to: int32(at), size: size})
 			}
 		}
-		for _, r := range step.Recvs {
+		for i := range step.Recvs {
+			r := &step.Recvs[i]
 			if r.From < 0 || r.From >= p.Schedule.P {
 				return fmt.Errorf("rank %d receives from rank %d of %d", rank, r.From, p.Schedule.P)
 			}
-			b.recvs = append(b.recvs, newRecv(p.rank(r.From), rank, r.How))
+			b.recvs = append(b.recvs, newRecv(p.rank(r.From), r.How))
 		}
 		b.endStep()
 	}
 	return nil
 }
 
-// size returns twice the index of a length in lengths.
-func (b *tableBuilder) size(words int) uint32 {
+// sizeOf returns the size of a message without flags.
+func (b *tableBuilder) sizeOf(words int) uint32 {
+	if words == b.words && len(b.lengths) > 0 {
+		return b.size
+	}
 	i, ok := b.indexOf[words]
 	if !ok {
 		i = uint32(len(b.lengths))
 		b.indexOf[words] = i
 		b.lengths = append(b.lengths, words)
 	}
-	return 2 * i
+	b.words, b.size = words, i<<flagBits
+	return b.size
 }
 
 func (b *tableBuilder) endStep() {
@@ -223,22 +293,4 @@ func (b *tableBuilder) endStep() {
 	}
 	b.combined, b.copied = 0, false
 	b.steps = append(b.steps, step{sends: int32(len(b.messages)), recvs: int32(len(b.recvs))})
-}
-
-// match gives every receive its message.
-func (b *tableBuilder) match() error {
-	b.messageOf = make([]int32, len(b.recvs))
-	for i, k := range sched.Match(b.ranks, b.messages, (*message).ends, b.recvs, (*recv).ends) {
-		switch {
-		case k < 0:
-			m := &b.messages[i]
-			return fmt.Errorf("the programs do not fit together: rank %d sends a message that rank %d does not receive", m.from, m.to)
-		case i < 0:
-			from, to := b.recvs[k].ends()
-			return fmt.Errorf("the programs do not fit together: rank %d awaits a message of rank %d that is not sent", to, from)
-		}
-		b.messageOf[k] = int32(i)
-		b.messages[i].size |= b.recvs[k].combine()
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ type queueing struct {
 	times  *times
 
 	now       float64
+	ends      []ends  // per message
 	oneEnd    []bool  // per message: whether one of its ends is ready
 	blocked   []int32 // per message: the queues in which it is not at the head
 	forLinks  []bool  // per message: whether those are queues for links
@@ -57,6 +58,7 @@ func newQueueing(c Config, p *programTable, n *network) *queueing {
 	q := &queueing{
 		programTable: p, network: n, config: c,
 		times:    newTimes(p, c.Sync, true, true),
+		ends:     p.ends(),
 		oneEnd:   make([]bool, len(p.messages)),
 		blocked:  make([]int32, len(p.messages)),
 		forLinks: make([]bool, len(p.messages)),
@@ -64,8 +66,11 @@ func newQueueing(c Config, p *programTable, n *network) *queueing {
 		queues:   make([]waitQueue, n.links+2*p.ranks),
 		nodes:    make([]queueNode, 1), // node 0 stands for none
 	}
+	for i := range p.messages {
+		p.messages[i].size &^= senderLast | lastSent | lastReceived
+	}
 	if c.sharesBandwidth() {
-		q.transfers = newTransfers(c, n, p)
+		q.transfers = newTransfers(c, n, p, q.ends)
 	}
 	return q
 }
@@ -161,10 +166,11 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 			words = q.before[s.step]
 		}
 	}
-	took := s.compute(words, q.model.Top)
+	total := &q.times.totals[rank]
+	took := total.compute(words, q.model.Top)
 	switch {
 	case over:
-		s.total.End = s.begun + took
+		total.End = s.begun + took
 	case at+took > q.now:
 		q.events.add(at+took, event{stepStart, rank})
 	default:
@@ -177,21 +183,21 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 func (q *queueing) enterStep(rank int32) {
 	s := &q.times.ranks[rank]
 	n := s.step
-	s.begun, s.arrived, s.cause = q.now, q.now, -1
+	s.begun, s.arrived = q.now, q.now
 	q.times.beginStep(n, q.now)
 	sends, endSends := q.sent(n)
 	recvs, endRecvs := q.received(n)
 	s.pending = endSends - sends + endRecvs - recvs
 	if s.pending == 0 {
-		s.cause = q.lastBefore(n, rank, q.times.begunBy)
+		s.awaitNothing(q.times.begunBy)
 		q.endStep(rank, s)
 		return
 	}
 	for i := sends; i < endSends; i++ {
 		q.endReady(i)
 	}
-	for _, i := range q.messageOf[recvs:endRecvs] {
-		q.endReady(i)
+	for _, r := range q.recvs[recvs:endRecvs] {
+		q.endReady(r.message())
 	}
 }
 
@@ -202,42 +208,46 @@ func (q *queueing) endReady(i int32) {
 		q.oneEnd[i] = true
 		return
 	}
+	e := q.ends[i]
+	if q.times.ranks[e.from].begun >= q.times.ranks[e.to].begun {
+		q.messages[i].size |= senderLast
+	}
+	q.times.ready[i] = q.now
 	q.ready = append(q.ready, q.turn(i))
 }
 
 func (q *queueing) turn(i int32) turn {
-	step := q.times.ranks[q.messages[i].from].step
+	step := q.times.ranks[q.ends[i].from].step
 	return turn{i - q.steps[step].sends, i}
 }
 
 // queueForPorts queues a message for the ports of its two ends.
 func (q *queueing) queueForPorts(i int32) {
 	q.times.waitedFor[i] = -1
-	m := &q.messages[i]
-	if q.instant(m) {
+	if q.instant(i) {
 		q.start(i)
 		return
 	}
-	if !q.config.AllPort {
-		q.enqueue(q.sendPort(m.from), i)
-		q.enqueue(q.recvPort(m.to), i)
+	if e := q.ends[i]; !q.config.AllPort {
+		q.enqueue(q.sendPort(e.from), i)
+		q.enqueue(q.recvPort(e.to), i)
 	}
 	q.proceed(i)
 }
 
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
-func (q *queueing) instant(m *message) bool {
-	words := q.words(m)
-	return q.duration(words, len(q.route(m.from, m.to))) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
+func (q *queueing) instant(i int32) bool {
+	words, e := q.words(&q.messages[i]), q.ends[i]
+	return q.duration(words, len(q.route(e.from, e.to))) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
 func (q *queueing) queueForLinks(i int32) {
 	q.forLinks[i] = true
 	if !q.config.Share {
-		m := &q.messages[i]
-		for _, link := range q.route(m.from, m.to) {
+		e := q.ends[i]
+		for _, link := range q.route(e.from, e.to) {
 			q.enqueue(link, i)
 		}
 	}
@@ -256,8 +266,8 @@ func (q *queueing) proceed(i int32) {
 }
 
 func (q *queueing) start(i int32) {
-	m := &q.messages[i]
-	hops := len(q.route(m.from, m.to))
+	m, e := &q.messages[i], q.ends[i]
+	hops := len(q.route(e.from, e.to))
 	q.times.start[i] = q.now
 	if q.transfers != nil {
 		q.events.add(q.now+q.latency(hops), event{transferStart, i})
@@ -304,14 +314,14 @@ func (q *queueing) dequeue(resource int32) {
 }
 
 // release takes a message out of all its queues.
-func (q *queueing) release(m *message) {
+func (q *queueing) release(e ends) {
 	if !q.config.AllPort {
-		q.dequeue(q.sendPort(m.from))
-		q.dequeue(q.recvPort(m.to))
+		q.dequeue(q.sendPort(e.from))
+		q.dequeue(q.recvPort(e.to))
 	}
 	if !q.config.Share {
 		// A copy: the messages that start now ask the network for routes, too.
-		q.path = append(q.path[:0], q.route(m.from, m.to)...)
+		q.path = append(q.path[:0], q.route(e.from, e.to)...)
 		for _, link := range q.path {
 			q.dequeue(link)
 		}
@@ -322,27 +332,32 @@ func (q *queueing) release(m *message) {
 func (q *queueing) deliver(i int32, at float64) {
 	q.now = at
 	m := &q.messages[i]
-	if !q.instant(m) {
-		q.release(m)
+	e := q.ends[i]
+	if !q.instant(i) {
+		q.release(e)
 	}
 	start := q.times.start[i]
 	q.times.finish[i] = at
-	q.times.span(m.timelineStep-1).cover(start, at)
+	a, b := &q.times.ranks[e.from], &q.times.ranks[e.to]
+	step := max(a.timelineStep, b.timelineStep)
+	q.times.span(step).cover(start, at)
 	q.times.delayNext(at, i)
-	a, b := &q.times.ranks[m.from], &q.times.ranks[m.to]
 	words := q.words(m)
-	a.sent(words, at-start)
-	b.received(words, at-start, m.combine())
-	if a.arrive(i, m.timelineStep, at) {
-		q.endStep(m.from, a)
+	q.times.totals[e.from].sent(words, at-start)
+	q.times.totals[e.to].received(words, at-start)
+	if m.combine() {
+		b.combine += words
 	}
-	if b.arrive(i, m.timelineStep, at) {
-		q.endStep(m.to, b)
+	if a.arrive(i, lastSent, step+1, at) {
+		q.endStep(e.from, a)
+	}
+	if b.arrive(i, lastReceived, step+1, at) {
+		q.endStep(e.to, b)
 	}
 }
 
 func (q *queueing) endStep(rank int32, s *rankState) {
-	q.times.endStep(s, q.steps, q.model.Top)
+	q.times.endStep(rank, q.messages, q.model.Top)
 	if !q.config.Sync {
 		q.scheduleStep(rank, s.begun)
 		return

@@ -100,7 +100,7 @@ func (r *Result) Name(link int) string { return topo.LinkName(r.Config.Topology,
 func (e *contentionFree) result(t *times) *Result {
 	out := &Result{
 		Config: e.config, Ranks: len(t.ranks), Steps: len(e.perStep), Messages: len(e.messages),
-		PerStep: e.perStep, PerRank: make([]Rank, len(t.ranks)),
+		PerStep: e.perStep, PerRank: t.totals,
 	}
 	for i := range out.PerStep {
 		s := &out.PerStep[i]
@@ -110,14 +110,10 @@ func (e *contentionFree) result(t *times) *Result {
 			s.Start, s.End = t.spans[i].start, t.spans[i].end
 		}
 	}
-	for i := range t.ranks {
-		out.PerRank[i] = t.ranks[i].total
-		out.Time = max(out.Time, out.PerRank[i].End)
+	for i := range t.totals {
+		out.Time = max(out.Time, t.totals[i].End)
 	}
-	p := solved{programTable: e.programTable, network: e.network, times: t, sync: e.config.Sync, recvOf: make([]int32, len(e.messages))}
-	for recv, message := range e.messageOf {
-		p.recvOf[message] = int32(recv)
-	}
+	p := solved{programTable: e.programTable, network: e.network, times: t}
 	out.Path = p.criticalPath()
 	if e.config.Record {
 		out.Log = p.log(out.Steps)

@@ -10,19 +10,13 @@ type solved struct {
 	*programTable
 	*network
 	*times
-	sync   bool
-	recvOf []int32 // per message: its receive
 }
 
-// stepOfSend and stepOfRecv return the step of a message at its two ends, in
-// time proportional to the logarithm of the number of steps.
-func (p *solved) stepOfSend(message int32) int32 {
-	return p.lastStep(func(s *step) bool { return s.sends <= message })
-}
-
-func (p *solved) stepOfRecv(message int32) int32 {
-	recv := p.recvOf[message]
-	return p.lastStep(func(s *step) bool { return s.recvs <= recv })
+// stepsOf returns the steps of a message at its two ends, in time proportional to
+// the logarithm of the number of steps.
+func (p *solved) stepsOf(message int32) (sent, received int32) {
+	recv := ^p.messages[message].to
+	return p.lastStep(func(s *step) bool { return s.sends <= message }), p.lastStep(func(s *step) bool { return s.recvs <= recv })
 }
 
 // lastStep returns the last step for which holds is true. It must be true for
@@ -31,53 +25,80 @@ func (p *solved) lastStep(holds func(*step) bool) int32 {
 	return int32(sort.Search(len(p.steps), func(i int) bool { return !holds(&p.steps[i]) }) - 1)
 }
 
-// began returns when a step began, and the message that let it begin, or -1.
-func (p *solved) began(step int32) (at float64, by int32) {
-	if p.sync {
-		return p.begin[step], p.trigger[step]
-	}
-	by = -1
-	if _, first := slices.BinarySearch(p.first, step); !first {
-		at, by = p.steps[step-1].end, p.steps[step-1].cause
-	}
-	if p.before != nil {
-		at += p.model.Top * float64(p.before[step])
-	}
-	return at, by
+// rankOf returns the rank of a step.
+func (p *solved) rankOf(step int32) int32 {
+	return int32(sort.Search(p.programTable.ranks, func(rank int) bool { return p.first[rank+1] > step }))
 }
 
-// message returns a message, and the message before it that let its ends become
-// ready, or -1.
-func (p *solved) message(i int32) (m Message, by int32) {
-	sendStep, recvStep := p.stepOfSend(i), p.stepOfRecv(i)
-	sent, bySender := p.began(sendStep)
-	received, by := p.began(recvStep)
-	if sent >= received {
-		by = bySender
+// message returns a message, without its times unless they are recorded.
+func (p *solved) message(i int32) Message {
+	m := &p.messages[i]
+	sent, received := p.stepsOf(i)
+	from, to := p.rankOf(sent), p.rankOf(received)
+	out := Message{
+		Step: int(max(p.steps[sent].timelineStep, p.steps[received].timelineStep)), From: int(from), To: int(to),
+		Words: p.words(m), Hops: len(p.route(from, to)), Combine: m.combine(),
+		SendStep: int(sent - p.first[from]), RecvStep: int(received - p.first[to]),
 	}
-	it := &p.messages[i]
-	hops := len(p.route(it.from, it.to))
-	m = Message{
-		Step: int(it.timelineStep - 1), From: int(it.from), To: int(it.to),
-		Words: p.words(it), Hops: hops, Combine: it.combine(),
-		Ready:    max(sent, received),
-		SendStep: int(sendStep - p.first[it.from]), RecvStep: int(recvStep - p.first[it.to]),
-	}
-	m.Start, m.End = m.Ready, m.Ready+p.duration(m.Words, hops)
 	if p.start != nil {
-		m.Start, m.End = p.start[i], p.finish[i]
+		out.Ready, out.Start, out.End = p.start[i], p.start[i], p.finish[i]
+		if p.waitedFor != nil && p.waitedFor[i] >= 0 {
+			out.Ready = p.ready[i]
+		}
 	}
-	if p.waitedFor != nil && p.waitedFor[i] < 0 {
-		m.Ready = m.Start // equal but for rounding
+	return out
+}
+
+// cause returns the message that a step waited for last, or -1. For a step of
+// copies alone, that is the one that let it begin.
+func (p *solved) cause(step int32) int32 {
+	for first := p.first[p.rankOf(step)]; ; step-- {
+		lo, hi := p.sent(step)
+		for i := lo; i < hi; i++ {
+			if p.messages[i].size&lastSent != 0 {
+				return i
+			}
+		}
+		lo, hi = p.received(step)
+		for _, r := range p.recvs[lo:hi] {
+			if p.messages[r.message()].size&lastReceived != 0 {
+				return r.message()
+			}
+		}
+		switch {
+		case p.trigger != nil && p.trigger[step] >= 0:
+			return p.trigger[step]
+		case step == first:
+			return -1
+		}
 	}
-	return m, by
+}
+
+// begunBy returns the message that let a step begin, or -1.
+func (p *solved) begunBy(step int32) int32 {
+	switch {
+	case p.trigger != nil:
+		return p.trigger[step]
+	case step == p.first[p.rankOf(step)]:
+		return -1
+	}
+	return p.cause(step - 1)
+}
+
+// later returns the step of that end of a message which was ready last.
+func (p *solved) later(i int32) int32 {
+	sent, received := p.stepsOf(i)
+	if p.messages[i].size&senderLast != 0 {
+		return sent
+	}
+	return received
 }
 
 // criticalPath follows the time of the last rank back to where it began.
 func (p *solved) criticalPath() (legs []Leg) {
 	slowest := 0
-	for r := range p.times.ranks {
-		if p.times.ranks[r].total.End > p.times.ranks[slowest].total.End {
+	for r := range p.totals {
+		if p.totals[r].End > p.totals[slowest].End {
 			slowest = r
 		}
 	}
@@ -85,36 +106,107 @@ func (p *solved) criticalPath() (legs []Leg) {
 	if step < p.first[slowest] {
 		return nil
 	}
-	next := p.times.ranks[slowest].total.End // when the leg after this one starts
-	for i := p.steps[step].cause; i >= 0; {
-		m, by := p.message(i)
-		leg := Leg{Message: m, Waited: m.Start - m.Ready, ComputeAfter: max(0, next-m.End)}
-		next = m.Ready
-		if leg.Waited > 0 && p.waitedFor != nil && p.waitedFor[i] >= 0 {
+	var path []int32
+	for i := p.cause(step); i >= 0; {
+		path = append(path, i)
+		leg := Leg{Message: p.message(i)}
+		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
 			leg.WaitedFor = p.resourceName(p.waitedFor[i])
-			by, next = p.holder[i], m.Start
+			i = p.holder[i]
+		} else {
+			i = p.begunBy(p.later(i))
 		}
 		legs = append(legs, leg)
-		i = by
 	}
 	slices.Reverse(legs)
+	slices.Reverse(path)
+	if p.start == nil {
+		p.timePath(legs, path)
+	}
+	for k := range legs {
+		next := p.totals[slowest].End // when the leg after this one starts
+		if k+1 < len(legs) {
+			next = legs[k+1].Ready
+			if legs[k+1].Waited > 0 {
+				next = legs[k+1].Start
+			}
+		}
+		legs[k].ComputeAfter = max(0, next-legs[k].End)
+	}
 	return legs
+}
+
+// timePath gives the messages of a path their times, where none waits: each is
+// ready when that end is which was later, after it has combined what its step
+// before received, of which the message before came last.
+func (p *solved) timePath(legs []Leg, path []int32) {
+	at := 0.0
+	for k := range legs {
+		m := &legs[k].Message
+		step := p.later(path[k])
+		if k > 0 {
+			at = legs[k-1].End
+			if words := p.combined(step - 1); words > 0 {
+				at += p.computing(words)
+			}
+		}
+		if p.before != nil {
+			at += p.computing(p.before[step])
+		}
+		m.Ready, m.Start = at, at
+		m.End = at + p.duration(m.Words, m.Hops)
+	}
+}
+
+// computing returns the time to combine some words.
+func (p *solved) computing(words int) float64 {
+	took := p.model.Top * float64(words)
+	return took
+}
+
+// combined returns the words that a step combines of what it receives.
+func (p *solved) combined(step int32) (words int) {
+	lo, hi := p.received(step)
+	for _, r := range p.recvs[lo:hi] {
+		if m := &p.messages[r.message()]; m.combine() {
+			words += p.words(m)
+		}
+	}
+	return words
 }
 
 // log returns every message, by step, sender, and index in its program.
 func (p *solved) log(steps int) []Message {
+	stepOf := p.timelineSteps()
 	next := make([]int, steps+1) // per step: where its next message goes; first, the counts
-	for i := range p.messages {
-		next[p.messages[i].timelineStep]++ // 1 + the step
+	for _, step := range stepOf {
+		next[step+1]++
 	}
 	for step := range steps {
 		next[step+1] += next[step]
 	}
 	log := make([]Message, len(p.messages))
-	for i := range log {
-		m, _ := p.message(int32(i))
-		log[next[m.Step]] = m
-		next[m.Step]++
+	for i, step := range stepOf {
+		log[next[step]] = p.message(int32(i))
+		next[step]++
 	}
 	return log
+}
+
+// timelineSteps returns the step of the timeline of every message: the first
+// that both its ends have reached.
+func (t *programTable) timelineSteps() []int32 {
+	stepOf := make([]int32, len(t.messages))
+	for n := range int32(len(t.steps) - 1) {
+		reached := t.steps[n].timelineStep
+		lo, hi := t.sent(n)
+		for i := lo; i < hi; i++ {
+			stepOf[i] = max(stepOf[i], reached)
+		}
+		lo, hi = t.received(n)
+		for _, r := range t.recvs[lo:hi] {
+			stepOf[r.message()] = max(stepOf[r.message()], reached)
+		}
+	}
+	return stepOf
 }

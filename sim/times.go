@@ -1,14 +1,13 @@
 package sim
 
-// times is when everything happens, but for the ends of steps, which the
-// programTable keeps.
+// times is when everything happens.
 type times struct {
-	ranks []rankState
-	spans []span // per step of the timeline
+	ranks  []rankState
+	totals []Rank // per rank
+	spans  []span // per step of the timeline
 
-	// With Sync, per step of a rank: when it begins, and the message that all
-	// ranks waited for, or -1 before the first message. Otherwise nil.
-	begin   []float64
+	// With Sync, per step of a rank: the message that all ranks waited for, or -1
+	// before the first message. Otherwise nil.
 	trigger []int32
 
 	// With Sync: when the ranks begin their current steps, and the message that
@@ -16,12 +15,13 @@ type times struct {
 	begun, next     float64
 	begunBy, nextBy int32
 
-	// Per message. Nil where Config.Record is not set and no message waits: each
-	// then starts when both its ends are ready.
+	// Per message. Nil where neither Config.Record nor Config.Sync is set and no
+	// message waits: they then follow from the messages before.
 	start, finish []float64
 
-	// Per message: the resource that it waited for last, and the message that
-	// held it. Nil where no message waits.
+	// Per message: when both its ends are ready, the resource that it waited for
+	// last, and the message that held it. Nil where no message waits.
+	ready             []float64
 	waitedFor, holder []int32
 }
 
@@ -43,17 +43,18 @@ func (s *span) cover(start, end float64) {
 // newTimes makes room for the times of messages if perMessage, and for what
 // they waited for if waits.
 func newTimes(p *programTable, sync, perMessage, waits bool) *times {
-	t := &times{ranks: make([]rankState, p.ranks), begunBy: -1, nextBy: -1}
+	t := &times{ranks: make([]rankState, p.ranks), totals: make([]Rank, p.ranks), begunBy: -1, nextBy: -1}
 	for rank := range t.ranks {
-		t.ranks[rank].step = p.first[rank]
+		t.ranks[rank].step, t.ranks[rank].cause = p.first[rank], -1
 	}
 	if sync {
-		t.begin, t.trigger = make([]float64, len(p.steps)), make([]int32, len(p.steps))
+		t.trigger = make([]int32, len(p.steps))
 	}
 	if perMessage {
 		t.start, t.finish = make([]float64, len(p.messages)), make([]float64, len(p.messages))
 	}
 	if waits {
+		t.ready = make([]float64, len(p.messages))
 		t.waitedFor, t.holder = make([]int32, len(p.messages)), make([]int32, len(p.messages))
 	}
 	return t
@@ -69,8 +70,8 @@ func (t *times) span(timelineStep int32) *span {
 
 // beginStep records, with Sync, when a step begins.
 func (t *times) beginStep(step int32, at float64) {
-	if t.begin != nil {
-		t.begin[step], t.trigger[step] = at, t.begunBy
+	if t.trigger != nil {
+		t.trigger[step] = t.begunBy
 		t.delayNext(at, t.begunBy)
 	}
 }
@@ -86,66 +87,79 @@ func (t *times) delayNext(at float64, message int32) {
 // beginNext lets all ranks, with Sync, begin their next steps.
 func (t *times) beginNext() { t.begun, t.begunBy = t.next, t.nextBy }
 
-// A rankState is the current step of one rank, and the totals of its steps so
-// far.
+// A rankState is the current step of one rank.
 type rankState struct {
-	step    int32 // its current step
-	pending int32 // messages of the step that have not arrived, at either end
-	cause   int32 // the last of those that have
-	combine int   // words to combine when all have
+	step    int32  // its current step
+	pending int32  // messages of the step that have not arrived, at either end; 0 before it has begun
+	cause   int32  // the last of those that have, and before that, of the step before; -1 for none
+	as      uint32 // its flag: lastSent or lastReceived; 0 if the step has no messages
+	combine int    // words to combine when all have
 
 	timelineStep     int32 // the first step of the timeline in which the current step can begin
 	nextTimelineStep int32 // the same of its next step, as far as known
 
 	begun   float64 // when the step began
 	arrived float64 // when the last message arrived
-	total   Rank
+
+	sendFree, recvFree float64 // when its ports are free again; not with all ports
+
+	sendIndex, recvIndex int32 // of its step: see rendezvous
 }
 
 // sent and received count a message at its two ends.
-func (s *rankState) sent(words int, took float64) {
-	s.total.Sent++
-	s.total.SentWords += words
-	s.total.Sending += took
+func (r *Rank) sent(words int, took float64) {
+	r.Sent++
+	r.SentWords += words
+	r.Sending += took
 }
 
-func (s *rankState) received(words int, took float64, combine bool) {
-	s.total.Received++
-	s.total.ReceivedWords += words
-	s.total.Receiving += took
-	if combine {
-		s.combine += words
+func (r *Rank) received(words int, took float64) {
+	r.Received++
+	r.ReceivedWords += words
+	r.Receiving += took
+}
+
+// awaitNothing lets a step of copies alone end. What let it begin is the message
+// that all ranks waited for, or if nothing took time the last of the rank's own.
+func (s *rankState) awaitNothing(awaited int32) {
+	s.as = 0
+	if awaited >= 0 {
+		s.cause = awaited
 	}
 }
 
 // arrive takes a message off the step, and reports whether it was the last.
-// The message belongs to the step of the timeline before nextTimelineStep.
-func (s *rankState) arrive(message, nextTimelineStep int32, at float64) bool {
+// The message belongs to the step of the timeline before nextTimelineStep. The
+// flag says at which of its ends the rank is.
+func (s *rankState) arrive(message int32, flag uint32, nextTimelineStep int32, at float64) bool {
 	s.nextTimelineStep = max(s.nextTimelineStep, nextTimelineStep)
 	if at >= s.arrived {
-		s.arrived, s.cause = at, message
+		s.arrived, s.cause, s.as = at, message, flag
 	}
 	s.pending--
 	return s.pending == 0
 }
 
 // compute charges the rank for combining some words.
-func (s *rankState) compute(words int, top float64) (took float64) {
+func (r *Rank) compute(words int, top float64) (took float64) {
 	took = top * float64(words)
-	s.total.Combining += took
+	r.Combining += took
 	return took
 }
 
 // endStep ends a rank's step: the rank combines what has arrived, and goes on
 // to its next step.
-func (t *times) endStep(s *rankState, steps []step, top float64) {
+func (t *times) endStep(rank int32, messages []message, top float64) {
+	s := &t.ranks[rank]
 	s.begun = s.arrived
 	if s.combine > 0 {
-		s.begun += s.compute(s.combine, top)
+		s.begun += t.totals[rank].compute(s.combine, top)
 		t.span(s.nextTimelineStep-1).cover(s.begun, s.begun)
 		s.combine = 0
 	}
-	steps[s.step].end, steps[s.step].cause = s.begun, s.cause
+	if s.as != 0 {
+		messages[s.cause].size |= s.as
+	}
 	t.delayNext(s.begun, s.cause)
 	s.timelineStep = s.nextTimelineStep
 	s.step++

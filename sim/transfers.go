@@ -15,6 +15,7 @@ import (
 type transfers struct {
 	*network
 	*programTable
+	ends       []ends // per message
 	shareLinks bool
 	memory     float64 // words per unit of time; 0 for no limit
 
@@ -39,10 +40,10 @@ type transfer struct {
 // end returns when a transfer ends if its rate stays as it is.
 func (t *transfer) end(now float64) float64 { return now + t.words/t.rate }
 
-func newTransfers(c Config, n *network, p *programTable) *transfers {
+func newTransfers(c Config, n *network, p *programTable, ends []ends) *transfers {
 	resources := n.links + 2*p.ranks
 	return &transfers{
-		network: n, programTable: p, shareLinks: c.Share, memory: c.MemoryBandwidth,
+		network: n, programTable: p, ends: ends, shareLinks: c.Share, memory: c.MemoryBandwidth,
 		residual: make([]float64, resources), users: make([]int32, resources),
 	}
 }
@@ -50,10 +51,10 @@ func newTransfers(c Config, n *network, p *programTable) *transfers {
 // add begins the transfer of a message. It reports false if the message arrives
 // at once.
 func (f *transfers) add(i int32) bool {
-	m := &f.messages[i]
-	route := f.route(m.from, m.to)
+	e := f.ends[i]
+	route := f.route(e.from, e.to)
 	limit := 1 / f.perWord(len(route))
-	words := f.words(m)
+	words := f.words(&f.messages[i])
 	if words == 0 || math.IsInf(limit, 1) && f.memory == 0 {
 		return false
 	}
@@ -62,7 +63,7 @@ func (f *transfers) add(i int32) bool {
 		t.resources = append(t.resources, route...)
 	}
 	if f.memory > 0 {
-		t.resources = append(t.resources, f.sendPort(m.from), f.recvPort(m.to))
+		t.resources = append(t.resources, f.sendPort(e.from), f.recvPort(e.to))
 	}
 	f.active = append(f.active, t)
 	f.stale = true

@@ -1,0 +1,49 @@
+package sim
+
+import "math/bits"
+
+// A linkTable is the use of directed links. Where a network has far more links
+// than messages can cross, it lists only those that some message has crossed.
+type linkTable struct {
+	all  []linkState // per link; nil where the table lists them
+	list []listedLink
+	mask uint32
+}
+
+// A linkState is the use of one directed link.
+type linkState struct {
+	freeAt    float64
+	step      int32 // 1 + the last step in which a message requested it
+	congested int32 // 0 if one did; otherwise 1 + the link's index in Step.Congested
+}
+
+// A listedLink has its place by a hash of its id, or the next free place. A place
+// is free as long as the step of its state is 0.
+type listedLink struct {
+	linkState
+	id int32
+}
+
+// newLinkTable returns the table of some links, which messages cross a number of
+// times.
+func newLinkTable(links, crossings int) linkTable {
+	room := 2 << bits.Len(uint(crossings))
+	if room > links/2 {
+		return linkTable{all: make([]linkState, links)}
+	}
+	return linkTable{list: make([]listedLink, room), mask: uint32(room - 1)}
+}
+
+// at returns the state of a link. The caller sets its step.
+func (t *linkTable) at(link int32) *linkState {
+	if t.all != nil {
+		return &t.all[link]
+	}
+	for i := uint32(link) * 0x9e3779b1 >> 7; ; i++ {
+		l := &t.list[i&t.mask]
+		if l.step == 0 || l.id == link {
+			l.id = link
+			return &l.linkState
+		}
+	}
+}
