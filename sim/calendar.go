@@ -58,11 +58,18 @@ type calendar struct {
 	times heap // those with an entry
 	at    map[float64]*[]event
 	spare []*[]event
+
+	last     *[]event // the entry that was added to last, and its time; nil if it is gone
+	lastTime float64
 }
 
 func newCalendar() calendar { return calendar{at: make(map[float64]*[]event)} }
 
 func (c *calendar) add(time float64, e event) {
+	if c.last != nil && time == c.lastTime {
+		*c.last = append(*c.last, e)
+		return
+	}
 	list := c.at[time]
 	if list == nil {
 		if n := len(c.spare); n > 0 {
@@ -74,6 +81,7 @@ func (c *calendar) add(time float64, e event) {
 		c.times.push(time)
 	}
 	*list = append(*list, e)
+	c.last, c.lastTime = list, time
 }
 
 // first returns the time of the first events.
@@ -87,6 +95,7 @@ func (c *calendar) first() (time float64, any bool) {
 // take removes the events up to and including a time, and appends them to a
 // list.
 func (c *calendar) take(to float64, events []event) []event {
+	c.last = nil
 	for time, any := c.first(); any && notAfter(time, to); time, any = c.first() {
 		list := c.at[c.times.pop()]
 		delete(c.at, time)

@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // queueing simulates programs whose messages wait for each other, event by event
 // in order of time. Events of one time happen in this order: messages arrive
@@ -21,6 +18,7 @@ type queueing struct {
 
 	now       float64
 	ends      []ends  // per message
+	hops      []int32 // per message that is ready: the links of its route
 	oneEnd    []bool  // per message: whether one of its ends is ready
 	blocked   []int32 // per message: the queues in which it is not at the head
 	forLinks  []bool  // per message: whether those are queues for links
@@ -46,19 +44,18 @@ type waitQueue struct{ first, last int32 }
 
 type queueNode struct{ message, next int32 }
 
-// A turn is a message, and the index among those of its sender's step that
-// decides which of several messages queues first.
-type turn struct{ index, message int32 }
+// A turn is the index of a message among those of its sender's step, and below
+// it the message: of several messages, the one with the least turn queues first.
+type turn uint64
 
-func (t turn) compare(o turn) int {
-	return cmp.Or(cmp.Compare(t.index, o.index), cmp.Compare(t.message, o.message))
-}
+func (t turn) message() int32 { return int32(uint32(t)) }
 
 func newQueueing(c Config, p *programTable, n *network) *queueing {
 	q := &queueing{
 		programTable: p, network: n, config: c,
 		times:    newTimes(p, c.Sync, true, true),
 		ends:     p.ends(),
+		hops:     make([]int32, len(p.messages)),
 		oneEnd:   make([]bool, len(p.messages)),
 		blocked:  make([]int32, len(p.messages)),
 		forLinks: make([]bool, len(p.messages)),
@@ -133,14 +130,14 @@ func (q *queueing) startAll() {
 		q.enterStep(rank)
 	}
 	q.beginning = q.beginning[:0]
-	slices.SortFunc(q.ready, turn.compare)
+	slices.Sort(q.ready)
 	for _, t := range q.ready {
-		q.queueForPorts(t.message)
+		q.queueForPorts(t.message())
 	}
 	q.ready = q.ready[:0]
-	slices.SortFunc(q.ported, turn.compare)
+	slices.Sort(q.ported)
 	for _, t := range q.ported {
-		q.queueForLinks(t.message)
+		q.queueForLinks(t.message())
 	}
 	q.ported = q.ported[:0]
 }
@@ -218,17 +215,19 @@ func (q *queueing) endReady(i int32) {
 
 func (q *queueing) turn(i int32) turn {
 	step := q.times.ranks[q.ends[i].from].step
-	return turn{i - q.steps[step].sends, i}
+	return turn(i-q.steps[step].sends)<<32 | turn(i)
 }
 
 // queueForPorts queues a message for the ports of its two ends.
 func (q *queueing) queueForPorts(i int32) {
 	q.times.waitedFor[i] = -1
+	e := q.ends[i]
+	q.hops[i] = int32(len(q.route(e.from, e.to)))
 	if q.instant(i) {
 		q.start(i)
 		return
 	}
-	if e := q.ends[i]; !q.config.AllPort {
+	if !q.config.AllPort {
 		q.enqueue(q.sendPort(e.from), i)
 		q.enqueue(q.recvPort(e.to), i)
 	}
@@ -238,8 +237,8 @@ func (q *queueing) queueForPorts(i int32) {
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
 func (q *queueing) instant(i int32) bool {
-	words, e := q.words(&q.messages[i]), q.ends[i]
-	return q.duration(words, len(q.route(e.from, e.to))) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
+	words := q.words(&q.messages[i])
+	return q.duration(words, int(q.hops[i])) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
@@ -266,13 +265,12 @@ func (q *queueing) proceed(i int32) {
 }
 
 func (q *queueing) start(i int32) {
-	m, e := &q.messages[i], q.ends[i]
-	hops := len(q.route(e.from, e.to))
+	hops := int(q.hops[i])
 	q.times.start[i] = q.now
 	if q.transfers != nil {
 		q.events.add(q.now+q.latency(hops), event{transferStart, i})
 	} else {
-		q.events.add(q.now+q.duration(q.words(m), hops), event{arrival, i})
+		q.events.add(q.now+q.duration(q.words(&q.messages[i]), hops), event{arrival, i})
 	}
 }
 
