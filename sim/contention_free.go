@@ -110,6 +110,7 @@ func (e *contentionFree) enterStep(rank int32) {
 	sends, endSends := e.sent(n)
 	recvs, endRecvs := e.received(n)
 	s.arrived = s.begun
+	s.sends, s.recvs = span32{sends, endSends}, span32{recvs, endRecvs}
 	s.pending = endSends - sends + endRecvs - recvs
 	if s.pending == 0 {
 		s.awaitNothing(e.times.begunBy)

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -152,6 +153,76 @@ func TestWildProgramsTakeAsLongAsTheRulesSay(t *testing.T) {
 		s := wild(rng, p, rapid.IntRange(1, 6).Draw(t, "steps"))
 		agree(t, someConfig(rng, p), sim.Part{Schedule: s, Words: s.Blocks + rng.IntN(10)})
 	})
+}
+
+// A step of many messages is indexed, and the messages between two ranks still
+// meet in the order of their programs.
+func TestTheMessagesOfLongStepsMeetInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 50 {
+		const p, blocks = 4, 7
+		var builders [p]sched.Builder
+		move := func(from, to int) {
+			some := sched.Range{Lo: 0, Hi: rng.IntN(blocks + 1)}
+			builders[from].Send(sched.In, some, to)
+			builders[to].Recv(from, sched.Out, some, sched.Combine(rng.IntN(3)))
+		}
+		for range 60 {
+			to := 1 + rng.IntN(2)
+			move(0, to)
+			if rng.IntN(3) == 0 {
+				builders[to].EndStep()
+			}
+		}
+		for range 60 {
+			from := 1 + rng.IntN(2)
+			move(from, 3)
+			if rng.IntN(3) == 0 {
+				builders[from].EndStep()
+			}
+		}
+		var programs [p]sched.Program
+		for r := range programs {
+			programs[r] = builders[r].Program()
+		}
+		s := &sched.Schedule{
+			Collective: sched.AllReduce, Algorithm: "long", P: p, Blocks: blocks,
+			Make: func(_ *sched.Builder, rank int) sched.Program { return programs[rank] },
+		}
+		agree(t, someConfig(rng, p), sim.Part{Schedule: s, Words: 5 * blocks})
+	}
+}
+
+// Without a log, the times of the critical path are not kept but found again.
+func TestTheCriticalPathIsTheSameWithoutALog(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 500 {
+		p := 2 + rng.IntN(20)
+		s, c := wild(rng, p, 6), someConfig(rng, p)
+		part := sim.Part{Schedule: s, Words: s.Blocks + rng.IntN(10)}
+		got := must(sim.Run(c, part))
+		c.Record = true
+		want := must(sim.Run(c, part))
+		if !slices.Equal(got.Path, want.Path) || got.Time != want.Time {
+			t.Fatalf("%d ranks on %v, %+v:\n%+v, with a log\n%+v", p, c.Topology, c.Model, got.Path, want.Path)
+		}
+	}
+	for _, a := range algo.Catalog() {
+		for _, p := range []int{2, 8, 17, 32} {
+			s, err := algo.New(a.Collective, a.Name, p, 0, algo.VariantBytes)
+			if err != nil {
+				continue // a restriction
+			}
+			c := sim.Config{Topology: must(topo.NewFull(p)), Model: model.Model{Ts: 0.3, Tw: 0.1, Th: 0.7, Top: 0.9}, AllPort: true}
+			part := sim.Part{Schedule: s, Words: 3*s.Blocks + 1}
+			got := must(sim.Run(c, part))
+			c.Record = true
+			want := must(sim.Run(c, part))
+			if !slices.Equal(got.Path, want.Path) || got.Time != want.Time {
+				t.Errorf("%v %s on %d ranks:\n%+v, with a log\n%+v", a.Collective, a.Name, p, got.Path, want.Path)
+			}
+		}
+	}
 }
 
 // With Sync a step of copies alone waits for the others, too: here the last

@@ -27,14 +27,13 @@ func (e *TooLargeError) Error() string {
 
 func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
-// The memory of a simulation, in bytes. The table of programs counts twice:
-// while it is built, the programs leave as much garbage behind before the
-// garbage collector runs.
+// The memory of a simulation, in bytes.
 const (
-	perEntry        = 2 * 24 // per message, and per step
-	perMatch        = 8      // per message
-	perResource     = 16     // per directed link
-	perRank         = 210
+	perMessage      = 20 // with what finds its ends again where ranks take steps in another order
+	perStep         = 20 // with the words that copies combine before it
+	perResource     = 16 // per directed link of a network,
+	perListed       = 60 // or per link that a message crosses
+	perRank         = 190
 	perQueued       = 90  // per message, where messages wait for each other,
 	perQueue        = 8   // and per directed link
 	perRecorded     = 136 // per message of a log,
@@ -66,12 +65,13 @@ func estimateSize(parts []Part) (e estimate) {
 // Queued tells whether messages wait for each other.
 func (c Config) checkMemory(ranks int, e estimate, queued bool) error {
 	links := 2 * float64(c.Topology.LinkCount())
-	bytes := (e.messages+e.steps)*perEntry + e.messages*perMatch + links*perResource + float64(ranks)*perRank
+	crossings := e.messages * float64(c.Topology.Diameter())
+	bytes := e.messages*perMessage + e.steps*perStep + min(links*perResource, crossings*perListed) + float64(ranks)*perRank
 	if queued {
 		bytes += e.messages*perQueued + links*perQueue
 	}
 	if c.Record {
-		bytes += e.messages*perRecorded + math.Min(links, e.messages*float64(c.Topology.Diameter()))*perRecordedLink
+		bytes += e.messages*perRecorded + min(links, crossings)*perRecordedLink
 	}
 	limit := c.MemoryLimit
 	if limit == 0 {

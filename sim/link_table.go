@@ -27,7 +27,7 @@ type listedLink struct {
 // newLinkTable returns the table of some links, which messages cross a number of
 // times.
 func newLinkTable(links, crossings int) linkTable {
-	room := 2 << bits.Len(uint(crossings))
+	room := 1 << bits.Len(uint(crossings+crossings/4))
 	if room > links/2 {
 		return linkTable{all: make([]linkState, links)}
 	}

@@ -34,9 +34,9 @@ func (v *rendezvous) findRecv(rank, peer int32) int32 {
 	if s.pending == 0 {
 		return -1 // it has not begun its step
 	}
-	lo, hi := v.received(s.step)
+	lo, hi := s.recvs.lo, s.recvs.hi
 	if hi-lo > long {
-		return v.search(&s.recvIndex, rank, peer, lo, hi, func(k int32) int32 { return v.recvs[k].from() })
+		return v.search(&s.recvIndex, rank, peer, s.recvs, func(k int32) int32 { return v.recvs[k].from() })
 	}
 	for k := lo; k < hi; k++ {
 		if v.recvs[k].from() == peer {
@@ -53,9 +53,9 @@ func (v *rendezvous) findMessage(rank, peer int32) int32 {
 	if s.pending == 0 {
 		return -1 // it has not begun its step
 	}
-	lo, hi := v.sent(s.step)
+	lo, hi := s.sends.lo, s.sends.hi
 	if hi-lo > long {
-		return v.search(&s.sendIndex, rank, peer, lo, hi, func(i int32) int32 { return v.messages[i].to })
+		return v.search(&s.sendIndex, rank, peer, s.sends, func(i int32) int32 { return v.messages[i].to })
 	}
 	for i := lo; i < hi; i++ {
 		if v.messages[i].to == peer {
@@ -65,18 +65,23 @@ func (v *rendezvous) findMessage(rank, peer int32) int32 {
 	return -1
 }
 
-// search returns the first place from lo to hi whose other end is a peer, or -1.
+// search returns the first of some places whose other end is a peer, or -1.
 // The function returns the other end of a place, and of one that is matched what
 // is no rank.
-func (v *rendezvous) search(at *int32, rank, peer, lo, hi int32, other func(int32) int32) int32 {
+func (v *rendezvous) search(at *int32, rank, peer int32, places span32, other func(int32) int32) int32 {
+	ranks := int32(v.programTable.ranks)
 	distance := func(peer int32) uint64 {
-		return uint64(uint32((peer - rank + int32(v.programTable.ranks)) % int32(v.programTable.ranks)))
+		d := peer - rank
+		if d < 0 {
+			d += ranks
+		}
+		return uint64(d)
 	}
 	if *at == 0 {
 		*at = v.take()
 		x := &v.indices[*at]
-		for i := lo; i < hi; i++ {
-			if p := other(i); p >= 0 && p < int32(v.programTable.ranks) {
+		for i := places.lo; i < places.hi; i++ {
+			if p := other(i); p >= 0 && p < ranks {
 				x.keys = append(x.keys, distance(p)<<32|uint64(i))
 			}
 		}

@@ -95,6 +95,7 @@ func BenchmarkMessages(b *testing.B) {
 		{sched.AllGather, "ring", 1 << 10, "full"},
 		{sched.AllToAll, "ecube", 1 << 10, "hypercube"},
 		{sched.AllGather, "direct", 1 << 10, "full"},
+		{sched.AllToAll, "pairwise", 1 << 10, "torus:32x32"},
 		{sched.AllToAll, "pairwise", 1 << 10, "ring"},
 	} {
 		b.Run(fmt.Sprintf("%v/%s/p=%d/%s", bench.c, bench.spec, bench.p, bench.network), func(b *testing.B) {

@@ -103,8 +103,12 @@ type rankState struct {
 
 	sendFree, recvFree float64 // when its ports are free again; not with all ports
 
-	sendIndex, recvIndex int32 // of its step: see rendezvous
+	sends, recvs         span32 // of its step, once begun: its messages and receives
+	sendIndex, recvIndex int32  // of its step: see rendezvous
 }
+
+// A span32 is a range of messages or receives.
+type span32 struct{ lo, hi int32 }
 
 // sent and received count a message at its two ends.
 func (r *Rank) sent(words int, took float64) {
