@@ -29,6 +29,7 @@ func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
 		{"MAX_CALLS", "loop.go", "maxCalls"},
 		{"MAX_ROOTS", "work.go", "maxRoots"},
 		{"PAGE", "work.go", "page"},
+		{"WINDOW", "pattern.go", "window"},
 		{"batch_time", "loop.go", "batchTime"},
 		{"precision", "stats.go", "precision"},
 	} {

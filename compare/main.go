@@ -50,7 +50,7 @@ type settings struct {
 func (s *settings) parse(args []string) (err error) {
 	var (
 		flags      = flag.NewFlagSet("compare", flag.ContinueOnError)
-		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives")
+		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives and the patterns of messages, as chorale bench names them")
 		ranks      = flags.String("n", "2,4,8", "the numbers of ranks")
 		sizes      = flags.String("sizes", "8,1024,65536,1048576,4194304", "bytes of one rank's message")
 		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are omitted")

@@ -32,7 +32,7 @@ func newBench() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP…] -n N",
-		Short: "Measure collectives: time, bandwidth, and ratios to the machine's limits",
+		Short: "Measure collectives and messages: time, bandwidth, and ratios to the machine's limits",
 		Long: `Measure collectives on this machine; all of them if none is named.
 
 Times are in microseconds per call, on the slowest rank. A sample is a batch of
@@ -46,6 +46,13 @@ before; --root R measures the rate of calls with a fixed root.
 BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
 reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
+
+Beside collectives, OP is a pattern of tagged messages of BYTES between pairs of
+ranks, or on a grid of ranks:
+  pingpong   Send and Recv, there and back
+  exchange   SendRecv by both ranks at the same time
+  rate       16 messages one way by StartSend and StartRecv, and an empty answer
+  halo       StartSend to and StartRecv from the 4 neighbors on a periodic 2-D grid
 
 The limits of the machine are measured in the same run: a copy of BYTES by one
 thread, the exchange of a cache line between two threads, free and pinned to
@@ -73,6 +80,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
+  chorale bench pingpong exchange rate halo -n 2 --transport shm
   chorale bench -n 4 --transport mpi --mpiexec 'mpirun --oversubscribe'
   chorale bench -n 4 --format gobench --count 10 > new.txt`,
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 // A benchConfig describes the cells that bench measures, for any number of ranks. It
 // is short enough to be an argument of the ranks.
 type benchConfig struct {
-	Collectives []string
-	Algorithm   string // "" for the one that is selected, "all" for all
-	Root        int    // of every call, or bench.RotatingRoot
+	Collectives []string // and patterns
+	Algorithm   string   // "" for the one that is selected, "all" for all
+	Root        int      // of every call, or bench.RotatingRoot
 	Sizes       []int
 	Count       int
 	Time        time.Duration
@@ -38,7 +39,7 @@ func (c *benchConfig) complete(named []string) error {
 		return fmt.Errorf("a time of %v: want 0 or more", c.Time)
 	}
 	for _, name := range named {
-		if _, err := sched.ParseCollective(name); err != nil {
+		if _, err := parseCell(name); err != nil {
 			return err
 		}
 	}
@@ -63,17 +64,17 @@ func (c *benchConfig) complete(named []string) error {
 // not take a call are skipped; skipped are the reasons.
 func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err error) {
 	for _, name := range c.Collectives {
-		op, err := sched.ParseCollective(name)
+		cell, err := parseCell(name)
 		if err != nil {
 			return nil, nil, err
 		}
 		sizes := c.Sizes
-		if op == sched.Barrier {
+		if name == sched.Barrier.String() {
 			sizes = []int{0}
 		}
 		for _, size := range sizes {
-			for _, spec := range c.specs(op) {
-				cell := bench.Cell{Collective: op, Algorithm: spec, Root: c.Root, Bytes: size}
+			for _, spec := range c.specs(cell) {
+				cell.Algorithm, cell.Root, cell.Bytes = spec, c.Root, size
 				err := possible(cell, p)
 				switch {
 				case err == nil:
@@ -93,11 +94,23 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 	return cells, skipped, nil
 }
 
-func (c *benchConfig) specs(op sched.Collective) (specs []string) {
+// parseCell returns a cell of a collective or a pattern.
+func parseCell(name string) (bench.Cell, error) {
+	if slices.Contains(bench.Patterns(), name) {
+		return bench.Cell{Pattern: name}, nil
+	}
+	op, err := sched.ParseCollective(name)
+	return bench.Cell{Collective: op}, err
+}
+
+func (c *benchConfig) specs(cell bench.Cell) (specs []string) {
 	if c.Algorithm != "all" {
 		return []string{c.Algorithm}
 	}
-	for _, a := range algo.For(op) {
+	if cell.Pattern != "" {
+		return []string{""}
+	}
+	for _, a := range algo.For(cell.Collective) {
 		specs = append(specs, a.Name)
 	}
 	return specs
@@ -110,6 +123,9 @@ func possible(cell bench.Cell, p int) error {
 	}
 	if err := cell.Valid(); err != nil || cell.Algorithm == "" {
 		return err
+	}
+	if cell.Pattern != "" {
+		return fmt.Errorf("%s has no algorithm: want no --algorithm", cell.Pattern)
 	}
 	root := 0
 	if cell.Collective == sched.Shift {
@@ -126,8 +142,8 @@ func affordable(cells []bench.Cell, p int) error {
 	free := freeMemory()
 	for _, c := range cells {
 		if need := c.Memory(p); need > free {
-			return fmt.Errorf("%v of %d bytes on %d ranks: the buffers take %s GiB, and %s are free: want fewer ranks or bytes",
-				c.Collective, c.Bytes, p, digits(need/gigabyte), digits(free/gigabyte))
+			return fmt.Errorf("%s of %d bytes on %d ranks: the buffers take %s GiB, and %s are free: want fewer ranks or bytes",
+				c.Name(), c.Bytes, p, digits(need/gigabyte), digits(free/gigabyte))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-/* Measures MPI's collectives with the loop of package internal/bench, whose comment
+/* Measures MPI's collectives, and patterns of messages, with the loop of package internal/bench, whose comment
  * defines samples, their number, and the buffers. This file has the same parts
  * under the same names, and prints the same rows.
  *
@@ -72,6 +72,67 @@ static void do_shift(int n) {
 		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Patterns of messages: file pattern.go of package internal/bench has the same. */
+
+enum { WINDOW = 16 };
+
+static MPI_Request pending[2 * WINDOW];
+
+static void do_pingpong(int n) {
+	int peer = rank ^ 1;
+	if (peer >= size)
+		return;
+	if (rank < peer)
+		MPI_Send(in, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+	MPI_Recv(out, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (rank > peer)
+		MPI_Send(in, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
+}
+
+static void do_exchange(int n) {
+	int peer = rank ^ 1;
+	if (peer < size)
+		MPI_Sendrecv(in, n, MPI_BYTE, peer, 0, out, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void do_rate(int n) {
+	int peer = rank ^ 1;
+	if (peer >= size)
+		return;
+	for (int i = 0; i < WINDOW; i++) {
+		if (rank < peer)
+			MPI_Isend(in, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &pending[i]);
+		else
+			MPI_Irecv(out + (size_t)i * n, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &pending[i]);
+	}
+	MPI_Waitall(WINDOW, pending, MPI_STATUSES_IGNORE);
+	if (rank < peer)
+		MPI_Recv(NULL, 0, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	else
+		MPI_Send(NULL, 0, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
+}
+
+static void do_halo(int n) {
+	int rows = 1, have = 0;
+	for (int r = 1; r * r <= size; r++)
+		if (size % r == 0)
+			rows = r;
+	int columns = size / rows, row = rank / columns, column = rank % columns;
+	int neighbors[4] = {
+		(row + rows - 1) % rows * columns + column,
+		(row + 1) % rows * columns + column,
+		row * columns + (column + columns - 1) % columns,
+		row * columns + (column + 1) % columns,
+	};
+	for (int i = 0; i < 4; i++)
+		if (neighbors[i] != rank)
+			MPI_Irecv(out + (size_t)i * n, n, MPI_BYTE, neighbors[i], i ^ 1, MPI_COMM_WORLD, &pending[have++]);
+	for (int i = 0; i < 4; i++)
+		if (neighbors[i] != rank)
+			MPI_Isend(in + (size_t)i * n, n, MPI_BYTE, neighbors[i], i, MPI_COMM_WORLD, &pending[have++]);
+	MPI_Waitall(have, pending, MPI_STATUSES_IGNORE);
+}
+
 static const struct {
 	const char *collective, *function;
 	call *run;
@@ -89,6 +150,10 @@ static const struct {
 	{"exscan", "MPI_Exscan", do_exscan},
 	{"barrier", "MPI_Barrier", do_barrier},
 	{"shift", "MPI_Sendrecv", do_shift},
+	{"pingpong", "MPI_Send MPI_Recv", do_pingpong},
+	{"exchange", "MPI_Sendrecv", do_exchange},
+	{"rate", "MPI_Isend MPI_Irecv", do_rate},
+	{"halo", "MPI_Isend MPI_Irecv", do_halo},
 };
 
 static double now(void) { /* µs */
@@ -197,6 +262,16 @@ static int listed(const char *list, const char *word) {
 	return 0;
 }
 
+/* Returns how many messages each buffer holds. */
+static size_t slots(const char *list) {
+	size_t n = size;
+	if (listed(list, "halo") && n < 4)
+		n = 4;
+	if (listed(list, "rate") && n < WINDOW)
+		n = WINDOW;
+	return n;
+}
+
 int main(int argc, char **argv) {
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -211,16 +286,17 @@ int main(int argc, char **argv) {
 		root = 0;
 		roots = size < MAX_ROOTS ? size : MAX_ROOTS;
 	}
-	size_t most = 0;
+	size_t longest = 0;
 	for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
 		size_t n = strtoul(at, NULL, 10);
-		most = n > most ? n : most;
+		longest = n > longest ? n : longest;
 	}
-	struct buffers small = {"", reserve(most * size, PAGE, 0), reserve(most * size, PAGE, 0)};
+	size_t most = longest * slots(argv[6]);
+	struct buffers small = {"", reserve(most, PAGE, 0), reserve(most, PAGE, 0)};
 	struct buffers huge = {", huge pages", NULL, NULL};
-	if (most >= HUGE_FROM) {
-		huge.in = reserve(most * size, HUGE_PAGE, 1);
-		huge.out = reserve(most * size, HUGE_PAGE, 1);
+	if (longest >= HUGE_FROM) {
+		huge.in = reserve(most, HUGE_PAGE, 1);
+		huge.out = reserve(most, HUGE_PAGE, 1);
 	}
 	counts = malloc(size * sizeof *counts);
 	for (size_t which = 0; which < sizeof calls / sizeof *calls; which++) {

@@ -13,6 +13,7 @@ import (
 // A Cell is one call to measure, whatever the number of ranks.
 type Cell struct {
 	Collective sched.Collective
+	Pattern    string // one of [Patterns], which is measured instead of a collective; "" for none
 	Algorithm  string // as for [chorale.WithAlgorithm]; "" for the one that is selected
 	// Root is the root of every call, if the collective has one, or RotatingRoot.
 	Root int
@@ -25,17 +26,25 @@ type Cell struct {
 // RotatingRoot stands for a root that moves to the next rank with every call.
 const RotatingRoot = -1
 
+// Name returns the name of the collective or the pattern.
+func (c Cell) Name() string {
+	if c.Pattern != "" {
+		return c.Pattern
+	}
+	return c.Collective.String()
+}
+
 // Valid returns an error if the cell cannot be measured on any number of ranks.
 func (c Cell) Valid() error {
 	if size := c.element(); c.Bytes < 0 || c.Bytes%size != 0 {
-		return fmt.Errorf("%v of %d bytes: want a multiple of %d", c.Collective, c.Bytes, size)
+		return fmt.Errorf("%s of %d bytes: want a multiple of %d", c.Name(), c.Bytes, size)
 	}
 	return nil
 }
 
 // element returns the size of an element.
 func (c Cell) element() int {
-	if c.Collective.Combines() {
+	if c.Pattern == "" && c.Collective.Combines() {
 		return int(unsafe.Sizeof(float32(0)))
 	}
 	return 1
@@ -44,6 +53,10 @@ func (c Cell) element() int {
 // Memory returns the size in bytes of the buffers of p ranks. Each rank has the
 // buffers of a root.
 func (c Cell) Memory(p int) (bytes float64) {
+	if c.Pattern != "" {
+		in, out := slots(c.Pattern)
+		return float64(p) * float64(in+out) * float64(c.Bytes)
+	}
 	shape := shapeOf(c.Collective, p, 0)
 	blocks := shape.Extent(sched.In, 0).Len() + shape.Extent(sched.Out, 0).Len()
 	return float64(p) * float64(blocks) * float64(c.Bytes)
@@ -60,8 +73,8 @@ type Row struct {
 
 // A Call is what a row measures.
 type Call struct {
-	Collective string `json:"collective"`
-	Algorithm  string `json:"algorithm"` // the one that ran
+	Collective string `json:"collective"` // or the pattern
+	Algorithm  string `json:"algorithm"`  // the one that ran; of a pattern, its calls
 	Transport  string `json:"transport"`
 	Ranks      int    `json:"n"`
 	Bytes      int    `json:"bytes"`
@@ -111,25 +124,38 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 	if err := cell.Valid(); err != nil {
 		return Row{}, err
 	}
-	if cell.Collective.Combines() {
-		return measure[float32](ctx, b, cell)
+	switch {
+	case cell.Pattern != "":
+		return b.measure(ctx, cell, newPattern(b.Comm, cell, &b.memory))
+	case cell.Collective.Combines():
+		return b.measure(ctx, cell, newWork[float32](b.Comm, cell, &b.memory))
 	}
-	return measure[byte](ctx, b, cell)
+	return b.measure(ctx, cell, newWork[byte](b.Comm, cell, &b.memory))
 }
 
-func measure[T element](ctx context.Context, b *Bench, cell Cell) (Row, error) {
-	w := newWork[T](b.Comm, cell, &b.memory)
+// A subject is what a cell measures, on one rank.
+type subject interface {
+	// run makes the call once, and verify also compares its result.
+	run(ctx context.Context) error
+	verify(ctx context.Context) error
+	// first returns how many calls are unlike the ones before: the first with each root.
+	first() int
+	// algorithm makes the call once, and returns what ran.
+	algorithm(ctx context.Context) (string, error)
+}
+
+func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) {
 	check := w.verify
 	if !b.Verify {
 		check = w.run
 	}
-	for range w.roots { // the first call with a root compiles its programs
+	for range w.first() {
 		if err := check(ctx); err != nil {
 			return Row{}, err
 		}
 	}
-	var stats chorale.Stats
-	if err := w.call(ctx, append(w.options, chorale.WithStats(&stats))); err != nil {
+	algorithm, err := w.algorithm(ctx)
+	if err != nil {
 		return Row{}, err
 	}
 	samples, calls, err := b.loop.run(ctx, b.Comm, b.Time, w.run)
@@ -141,8 +167,8 @@ func measure[T element](ctx context.Context, b *Bench, cell Cell) (Row, error) {
 	}
 	return Row{
 		Call: Call{
-			Collective: cell.Collective.String(),
-			Algorithm:  stats.Algorithm,
+			Collective: cell.Name(),
+			Algorithm:  algorithm,
 			Transport:  b.Transport,
 			Ranks:      b.Comm.Size(),
 			Bytes:      cell.Bytes,

@@ -50,6 +50,28 @@ func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 	}
 }
 
+func TestEveryPatternOfAnySizeIsMeasuredAndVerified(t *testing.T) {
+	for _, p := range []int{1, 2, 3, 4, 6} {
+		err := onRanks(t, p, func(ctx context.Context, b *Bench) error {
+			for _, pattern := range Patterns() {
+				for _, bytes := range []int{0, 8, 1004, 100_000} {
+					row, err := b.Measure(ctx, Cell{Pattern: pattern, Root: RotatingRoot, Bytes: bytes})
+					if err != nil {
+						return err
+					}
+					if row.Collective != pattern || row.Algorithm == "" || row.Ranks != p || row.Bytes != bytes || !row.Verified {
+						t.Errorf("%s of %d bytes on %d ranks: the row is %+v", pattern, bytes, p, row)
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%d ranks: %v", p, err)
+		}
+	}
+}
+
 // verify checks one call of a cell.
 func verify(ctx context.Context, b *Bench, cell Cell) error {
 	if cell.Collective.Combines() {

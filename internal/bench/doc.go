@@ -1,7 +1,7 @@
 // Package bench measures what collectives take, and what the machine allows.
 //
 // [Bench.Measure] measures one cell of a table: a collective, an algorithm, a
-// size. [MeasureLimits] measures lower bounds that no collective can beat: a copy
+// size; or one of [Patterns], an exchange of tagged messages. [MeasureLimits] measures lower bounds that no collective can beat: a copy
 // of the same bytes, and an exchange between two processors. [Row.Compare] relates
 // the two. The command chorale bench prints the rows; package compare sets them
 // beside MPI, measured with the same loop in C.

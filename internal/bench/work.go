@@ -32,6 +32,12 @@ func reserve(buf *[]byte, n int) {
 // reserve makes the buffers long enough for a cell on this rank of c, whatever rank
 // is the root.
 func (m *memory) reserve(cell Cell, c *chorale.Comm) {
+	if cell.Pattern != "" {
+		in, out := slots(cell.Pattern)
+		reserve(&m.in, in*cell.Bytes)
+		reserve(&m.out, out*cell.Bytes)
+		return
+	}
 	shape := shapeOf(cell.Collective, c.Size(), c.Rank())
 	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*cell.Bytes)
 	reserve(&m.out, shape.Extent(sched.Out, c.Rank()).Len()*cell.Bytes)
@@ -103,6 +109,16 @@ func (w *work[T]) run(ctx context.Context) error {
 		w.shape.Root = (w.shape.Root + 1) % w.roots
 	}
 	return err
+}
+
+// first returns how many calls compile their programs: the first with each root.
+func (w *work[T]) first() int { return w.roots }
+
+// algorithm makes the call once, and returns its algorithm.
+func (w *work[T]) algorithm(ctx context.Context) (string, error) {
+	var stats chorale.Stats
+	err := w.call(ctx, append(w.options, chorale.WithStats(&stats)))
+	return stats.Algorithm, err
 }
 
 // dispatch makes the call. Reductions sum float32.
