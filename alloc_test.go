@@ -92,6 +92,51 @@ func TestCachedCallAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A request belongs to the caller for as long as it likes, so that it is new each time.
+func TestMessagesAllocateNothingButTheirRequests(t *testing.T) {
+	for _, n := range []int{1, 100, 100_000} {
+		for name, c := range map[string]struct {
+			want float64 // on both ranks
+			call func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error
+		}{
+			"SendRecv": {0, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {
+				_, err := chorale.SendRecv(ctx, c, in, chorale.AnyRank, out, peer, 0)
+				return err
+			}},
+			"Send, Probe and Recv": {0, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {
+				for turn := range 2 {
+					if turn == c.Rank() {
+						if err := chorale.Send(ctx, c, out, peer, 0); err != nil {
+							return err
+						}
+						continue
+					}
+					if _, err := chorale.Probe[float64](ctx, c, peer, 0); err != nil {
+						return err
+					}
+					if _, err := chorale.Recv(ctx, c, in, peer, 0); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+			"StartSend, StartRecv and WaitAll": {4, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {
+				r := chorale.StartRecv(ctx, c, in, peer, 0)
+				return chorale.WaitAll(r.Request, chorale.StartSend(ctx, c, out, peer, 0))
+			}},
+		} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+				out, in := make([]float64, n), [2][]float64{make([]float64, n), make([]float64, n)}
+				if got := steadyAllocs(t, 2, func(ctx context.Context, comm *chorale.Comm) error {
+					return c.call(ctx, comm, out, in[comm.Rank()], 1-comm.Rank())
+				}); got > c.want {
+					t.Errorf("%v allocations on 2 ranks, want %v", got, c.want)
+				}
+			})
+		}
+	}
+}
+
 func average(a, b float64) float64 { return (a + b) / 2 }
 
 func TestPreparedCallAllocatesNothing(t *testing.T) {

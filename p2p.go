@@ -5,6 +5,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -144,15 +145,38 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return Status{}, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	send := StartSend(ctx, c, src, to, tag)
-	s, err := Recv(ctx, c, dst, from, tag)
-	if err != nil {
-		cancel() // src is the caller's again when SendRecv returns
+	if err := c.beginMessage("recv"); err != nil {
+		return Status{}, err
 	}
-	return s, cmp.Or(err, send.Wait())
+	if err := c.beginMessage("send"); err != nil {
+		c.endMessage(0)
+		return Status{}, err
+	}
+	source, err := sourceOf[T](c, from, tag)
+	if err != nil {
+		c.endMessage(0)
+		c.endMessage(0)
+		return Status{}, err
+	}
+	p := pairs.Get().(*pair)
+	defer pairs.Put(p)
+	startRecv(ctx, c, &p.recv, dst, source, tag)
+	startSend(ctx, c, &p.send, src, to, tag)
+	err = p.recv.wait()
+	if err != nil { // src is the caller's again when SendRecv returns
+		c.job.endpoint.Cancel(&p.send.request, context.Canceled)
+	}
+	err = cmp.Or(err, p.send.wait())
+	s := p.recv.status
+	p.recv.reset()
+	p.send.reset()
+	return s, err
 }
+
+// A pair is the messages of a SendRecv.
+type pair struct{ recv, send started }
+
+var pairs = sync.Pool{New: func() any { return new(pair) }}
 
 // Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
 // returns the status that Recv would return, with a count of elements of type T,
@@ -185,30 +209,111 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 	return status[T](c, info), true, nil
 }
 
+// A started is a message that was started.
+type started struct {
+	request transport.Request
+	comm    *Comm
+	from    source // of a receive
+	tag     int
+	size    int // bytes of an element
+	sends   bool
+
+	mu     sync.Mutex // guards the fields below
+	over   bool       // the request is done, and they are set
+	err    error
+	status Status
+}
+
+// wait waits until the message is done, and returns its error.
+func (m *started) wait() error {
+	if !m.request.Done() {
+		m.comm.job.endpoint.Wait(&m.request)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.over {
+		m.over = true
+		m.end()
+	}
+	return m.err
+}
+
+// end ends a message whose request is done.
+func (m *started) end() {
+	c, r := m.comm, &m.request
+	call, count := "send", int64(1)
+	if !m.sends {
+		call, count = "recv", -1
+		m.status = statusOf(c, r.Info, m.size)
+	}
+	if r.Err != nil {
+		count = 0
+		m.err = c.failed(call, r.Err)
+		if m.from.roundRobin {
+			c.returnTurn(m.tag, m.from.rank)
+		}
+	}
+	c.endMessage(count)
+}
+
+// reset makes a message that is over ready for its next use.
+func (m *started) reset() {
+	m.request.Reset()
+	m.comm, m.over, m.err = nil, false, nil
+}
+
+// startSend is StartSend after beginMessage, and the check of the arguments.
+func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
+	m.comm, m.tag, m.sends = c, tag, true
+	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, reflect.TypeFor[T]().String(), bytesOf(src))
+}
+
+// startRecv is the same for StartRecv.
+func startRecv[T any](ctx context.Context, c *Comm, m *started, dst []T, from source, tag int) {
+	m.comm, m.from, m.tag, m.size = c, from, tag, elementSize[T]()
+	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, reflect.TypeFor[T]().String(), bytesOf(dst))
+}
+
 // StartSend is the nonblocking [Send]. It returns at once; the caller does not write
-// src until the request is done.
+// src until the request is done. Messages arrive in the order in which they were
+// started.
+//
+// Every request is waited for, or tested until it is done. When the rank leaves, those in
+// progress fail with ErrClosed.
 func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Request {
 	if err := c.beginMessage("send"); err != nil {
 		return doneRequest(err)
 	}
-	return startFunc(func() error { return send(ctx, c, src, to, tag) })
+	if err := checkMessage[T](c, "send", to, tag); err != nil {
+		c.endMessage(0)
+		return doneRequest(err)
+	}
+	r := &struct {
+		Request
+		started
+	}{}
+	r.message = &r.started
+	startSend(ctx, c, r.message, src, to, tag)
+	return &r.Request
 }
 
 // A RecvRequest is a nonblocking receive, in progress or done.
 type RecvRequest struct {
 	*Request
-	status Status
 }
 
 // Status waits until the receive is done, and returns the status of its message.
 func (r *RecvRequest) Status() Status {
-	<-r.done
-	return r.status
+	_ = r.Wait()
+	if r.message == nil {
+		return Status{}
+	}
+	return r.message.status
 }
 
 // StartRecv is the nonblocking [Recv]. It returns at once; the caller does not touch
-// dst until the request is done. Receives in progress that match the same messages
-// take one each, in no order.
+// dst until the request is done. A message goes to the receive that was started first,
+// of those that match it.
 func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *RecvRequest {
 	if err := c.beginMessage("recv"); err != nil {
 		return &RecvRequest{Request: doneRequest(err)}
@@ -218,12 +323,15 @@ func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Rec
 		c.endMessage(0)
 		return &RecvRequest{Request: doneRequest(err)}
 	}
-	r := &RecvRequest{}
-	r.Request = startFunc(func() (err error) {
-		r.status, err = recv(ctx, c, dst, source, tag)
-		return err
-	})
-	return r
+	r := &struct {
+		RecvRequest
+		request Request
+		started started
+	}{}
+	r.Request = &r.request
+	r.request.message = &r.started
+	startRecv(ctx, c, &r.started, dst, source, tag)
+	return &r.RecvRequest
 }
 
 // checkMessage returns an argument error if the call names a rank or a tag that
@@ -303,6 +411,12 @@ func (c *Comm) returnTurn(tag, rank int) {
 }
 
 func status[T any](c *Comm, info transport.MessageInfo) Status {
-	size := max(1, int(unsafe.Sizeof(*new(T))))
+	return statusOf(c, info, elementSize[T]())
+}
+
+// elementSize returns the size of an element in bytes, and 1 for an empty one.
+func elementSize[T any]() int { return max(1, int(unsafe.Sizeof(*new(T)))) }
+
+func statusOf(c *Comm, info transport.MessageInfo, size int) Status {
 	return Status{From: c.groupRank(info.From), Tag: info.Tag, Count: info.Size / size}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -238,6 +240,53 @@ func TestNonblockingRecvThatFailsReturnsItsTurn(t *testing.T) {
 			if _, err := chorale.Recv(ctx, c, v[:1], chorale.RoundRobin, 0); err != nil || v[0] != want {
 				return fmt.Errorf("got %v, %v, want rank %d", v[0], err, want)
 			}
+		}
+		return nil
+	})
+}
+
+func TestMessagesInProgressHaveNoGoroutine(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		peer := 1 - c.Rank()
+		v := make([]int, 200)
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		before := runtime.NumGoroutine()
+		var pending []*chorale.Request
+		for i := range 100 {
+			pending = append(pending, chorale.StartRecv(ctx, c, v[i:i+1], peer, i).Request)
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		if n := runtime.NumGoroutine(); n > before {
+			return fmt.Errorf("%d goroutines with 100 receives in progress, %d before", n, before)
+		}
+		for i := range 100 {
+			v[100+i] = i
+			pending = append(pending, chorale.StartSend(ctx, c, v[100+i:100+i+1], peer, i))
+		}
+		if err := chorale.WaitAll(pending...); err != nil {
+			return err
+		}
+		if !slices.Equal(v[:100], v[100:]) {
+			return fmt.Errorf("received %v", v[:100])
+		}
+		return nil
+	})
+}
+
+func TestDoneIsClosedWhenAMessageHasArrived(t *testing.T) {
+	onRanks(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			return chorale.Send(ctx, c, []int{7}, 0, 0)
+		}
+		v := make([]int, 1)
+		r := chorale.StartRecv(ctx, c, v, 1, 0)
+		<-r.Done()
+		if done, err := r.Test(); !done || err != nil || v[0] != 7 || r.Status().Count != 1 {
+			return fmt.Errorf("done %v, %v, received %v", done, err, v)
 		}
 		return nil
 	})

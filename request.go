@@ -26,22 +26,54 @@ type queue struct {
 
 // A Request is a nonblocking call, in progress or done. Its methods may be called
 // by any number of goroutines, any number of times.
+//
+// No goroutine works for the request of a message. It makes progress while this rank is
+// in any call on a communicator of the job, also in Wait or Test of another request.
 type Request struct {
-	done chan struct{}
-	err  error
+	done    chan struct{} // of a message: nil until Done is called
+	err     error
+	message *started // nil for a call that has a goroutine
 }
 
-// Done returns a channel that is closed when the call is done.
-func (r *Request) Done() <-chan struct{} { return r.done }
+// Done returns a channel that is closed when the call is done. For a message, the first
+// call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
+func (r *Request) Done() <-chan struct{} {
+	if r.message == nil {
+		return r.done
+	}
+	m := r.message
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.done == nil {
+		r.done = make(chan struct{})
+		go func() {
+			defer close(r.done)
+			_ = r.Wait()
+		}()
+	}
+	return r.done
+}
 
 // Wait waits until the call is done, and returns its error.
 func (r *Request) Wait() error {
+	if r.message != nil {
+		return r.message.wait()
+	}
 	<-r.done
 	return r.err
 }
 
 // Test reports whether the call is done, and returns its error if it is.
 func (r *Request) Test() (done bool, err error) {
+	if m := r.message; m != nil {
+		if !m.request.Done() {
+			m.comm.job.endpoint.Progress()
+		}
+		if !m.request.Done() {
+			return false, nil
+		}
+		return true, m.wait()
+	}
 	select {
 	case <-r.done:
 		return true, r.err
@@ -143,15 +175,5 @@ func (c *Comm) perform(ctx context.Context, f Func, err *error) {
 func doneRequest(err error) *Request {
 	r := &Request{done: make(chan struct{}), err: err}
 	close(r.done)
-	return r
-}
-
-// startFunc calls f in a goroutine.
-func startFunc(f func() error) *Request {
-	r := &Request{done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		r.err = f()
-	}()
 	return r
 }

@@ -341,6 +341,28 @@ func (a *attached) Recv(ctx context.Context, from int, match transport.Match, ki
 	return info, a.report(err)
 }
 
+func (a *attached) StartSend(ctx context.Context, r *transport.Request, to int, match transport.Match, kind string, data []byte) {
+	a.ProcessEndpoint.StartSend(ctx, r, to, match, kind, data)
+	a.reportRequest(r)
+}
+
+func (a *attached) StartRecv(ctx context.Context, r *transport.Request, from int, match transport.Match, kind string, into []byte) {
+	a.ProcessEndpoint.StartRecv(ctx, r, from, match, kind, into)
+	a.reportRequest(r)
+}
+
+func (a *attached) Wait(r *transport.Request) {
+	a.ProcessEndpoint.Wait(r)
+	a.reportRequest(r)
+}
+
+// reportRequest reports the failed peer of a request that is done.
+func (a *attached) reportRequest(r *transport.Request) {
+	if r.Done() {
+		_ = a.report(r.Err)
+	}
+}
+
 func (a *attached) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, bool, error) {
 	info, found, err := a.ProcessEndpoint.TryRecv(ctx, from, match, kind, into)
 	return info, found, a.report(err)

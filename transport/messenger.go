@@ -1,6 +1,9 @@
 package transport
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Any stands for every rank, or for every tag, in a receive or a probe.
 const Any = -1
@@ -18,13 +21,44 @@ type MessageInfo struct {
 	Type      string // the type of the bytes as the sender states it, as in "float64"
 }
 
+// A Request is a tagged message that is sent or received. The zero Request is ready for
+// StartSend or StartRecv. Info and Err belong to the caller once the request is done.
+type Request struct {
+	Info MessageInfo // of a receive: the message, also one that does not fit
+	Err  error
+
+	State any // the endpoint's, until the request is done
+	Owner any // the part of the endpoint that has the request, where there are several
+	done  atomic.Bool
+}
+
+// Done reports whether the request is done: its memory is the caller's again.
+func (r *Request) Done() bool { return r.done.Load() }
+
+// Finish is for endpoints: it ends the request.
+func (r *Request) Finish(info MessageInfo, err error) {
+	r.Info, r.Err, r.State = info, err, nil
+	r.done.Store(true)
+}
+
+// Reset makes a request that is done ready for another message.
+func (r *Request) Reset() {
+	r.Info, r.Err = MessageInfo{}, nil
+	r.done.Store(false)
+}
+
 // A Messenger carries tagged messages: messages that a receiver picks by sender
 // and tag, in any order. Tagged messages are independent of steps and have no
 // signature.
 //
 // Any number of goroutines may call its methods at the same time, also during an
 // Exchange. Messages from one rank to another with one Match are received in the
-// order in which they were sent. A rank may send messages to itself.
+// order in which they were sent. A message goes to the first of the receives in
+// progress that match it, in the order in which these were started. A rank may send
+// messages to itself.
+//
+// No goroutine works for a request. A rank that waits in any method of its endpoint,
+// also in an Exchange, makes progress for all requests that it has started.
 //
 // The methods fail as Exchange does when a rank that they need is lost or has
 // left, or the job is aborted. A message that its sender sent before it left can
@@ -47,6 +81,26 @@ type Messenger interface {
 	// one now. Then TryRecv returns what Recv would; it may wait for the contents of
 	// a long message.
 	TryRecv(ctx context.Context, from int, m Match, typeName string, into []byte) (info MessageInfo, found bool, err error)
+
+	// StartSend starts what Send does, and returns. The request ends when Send would
+	// have returned, with its error. The caller does not write data until then. StartSend
+	// itself waits for no other rank, except that it may wait until the receiver has
+	// joined the job.
+	StartSend(ctx context.Context, r *Request, to int, m Match, typeName string, data []byte)
+
+	// StartRecv starts what Recv does, as StartSend does. The caller does not touch into
+	// until the request is done.
+	StartRecv(ctx context.Context, r *Request, from int, m Match, typeName string, into []byte)
+
+	// Wait returns when a request of this endpoint is done. Any number of goroutines
+	// may wait for it.
+	Wait(r *Request)
+
+	// Cancel ends a request with an error, unless it is done or its transfer has begun.
+	Cancel(r *Request, err error)
+
+	// Progress makes the progress for all requests that needs no waiting.
+	Progress()
 
 	// Probe finds the message that Recv would receive, and leaves it queued. If
 	// wait is set, Probe waits for one; otherwise found reports whether there is

@@ -41,13 +41,14 @@
 //
 // # Tagged messages
 //
-// Each rank has a queue of tagged messages, with a lock. A message of up to
-// 64 KiB is eager: Send copies it into the receiver's queue and returns at once. A
-// longer one is a rendezvous message: it is queued by reference, and Send waits until
-// Recv has copied it. So is any message of a sender whose eager messages in this
-// queue hold 1 MiB. Recv and Probe search the queue in order of arrival. A call that
-// waits sleeps on a channel until a message that it waits for has arrived, its own
-// message has been received, or a rank has ended.
+// Each rank has a queue of tagged messages and a list of its posted receives, with a
+// lock. A sender copies its message straight to the first posted receive that takes it.
+// Without one, a message of up to 64 KiB is eager: it is copied into the receiver's
+// queue, and its send is done. A longer one is a rendezvous message: it is queued by
+// reference, and its send is done when the receiver has copied it. So is any message of a
+// sender whose eager messages in this queue hold 1 MiB. Receives and probes search the
+// queue in order of arrival. A rank that waits for a request spins, and then sleeps on a
+// channel until the request is done or a rank has ended.
 //
 // # When a rank leaves or fails
 //

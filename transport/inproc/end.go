@@ -10,10 +10,11 @@ import (
 // and Exchanges in progress fail.
 func (e *Endpoint) Close() error {
 	e.job.mu.Lock()
-	defer e.job.mu.Unlock()
 	e.end(transport.ErrClosed)
 	closed := error(transport.ErrClosed)
 	e.failed.Store(&closed)
+	e.job.mu.Unlock()
+	e.Progress() // ends all requests
 	return nil
 }
 

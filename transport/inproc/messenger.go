@@ -2,7 +2,6 @@ package inproc
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -12,104 +11,277 @@ var _ transport.Messenger = (*Endpoint)(nil)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
-	if err := e.checkSend(ctx, to); err != nil {
-		return err
-	}
-	message := &match.Tagged{
-		MessageInfo: transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind},
-		Context:     m.Context,
-		Data:        data,
-	}
-	queue := &e.job.endpoints[to].tagged
-	if queue.enqueueEager(message) {
-		return nil
-	}
-	var received atomic.Bool
-	waiter := newTaggedWaiter(&match.Pattern{From: to, Match: m}, true)
-	queue.enqueueRendezvous(message, func(error) {
-		received.Store(true)
-		waiter.notify()
-	})
-	err := e.wait(ctx, waiter, func() (bool, error) {
-		if received.Load() {
-			return true, nil
-		}
-		return false, e.peerError(to)
-	})
-	if err != nil && !queue.cancel(message) {
-		for !received.Load() { // the receiver is copying the message
-			<-waiter.changed
-		}
-		return nil
-	}
+	r := requests.Get().(*transport.Request)
+	e.StartSend(ctx, r, to, m, kind, data)
+	e.Wait(r)
+	err := r.Err
+	r.Reset()
+	requests.Put(r)
 	return err
 }
 
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	info, _, err := e.recv(ctx, &match.Pattern{From: from, Match: m}, true, kind, into)
+	r := requests.Get().(*transport.Request)
+	e.StartRecv(ctx, r, from, m, kind, into)
+	e.Wait(r)
+	info, err := r.Info, r.Err
+	r.Reset()
+	requests.Put(r)
 	return info, err
+}
+
+// StartSend implements [transport.Messenger]. If a receive waits for the message, this
+// rank copies it there.
+func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, kind string, data []byte) {
+	if err := e.checkSend(ctx, to); err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
+	queue := &e.job.endpoints[to].tagged
+	queue.mu.Lock()
+	if p := queue.take(&info, m.Context); p != nil {
+		if len(data) <= match.EagerMax {
+			copy(p.data, data)
+			queue.finish(p, info, nil)
+			queue.mu.Unlock()
+		} else {
+			queue.mu.Unlock()
+			copy(p.data, data)
+			queue.mu.Lock()
+			queue.finish(p, info, nil)
+			queue.mu.Unlock()
+		}
+		r.Finish(transport.MessageInfo{}, nil)
+		return
+	}
+	if queue.enqueueEager(&info, m.Context, data) {
+		queue.mu.Unlock()
+		r.Finish(transport.MessageInfo{}, nil)
+		return
+	}
+	queue.mu.Unlock()
+
+	message := e.newSend(ctx, r, to, m, &info, data)
+	queue.mu.Lock()
+	p := queue.take(&info, m.Context) // one may have been posted since
+	if p == nil {
+		queue.enqueue(message)
+	}
+	queue.mu.Unlock()
+	if p != nil {
+		e.job.endpoints[to].deliver(p, message)
+	}
+}
+
+// newSend returns a message of this rank that goes by rendezvous.
+func (e *Endpoint) newSend(ctx context.Context, r *transport.Request, to int, m transport.Match, info *transport.MessageInfo, data []byte) *match.Tagged {
+	own := &e.tagged
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	s := own.newMessage(ctx, r, match.Pattern{From: to, Match: m}, info.Type, data)
+	own.sends = append(own.sends, s)
+	if s.received == nil {
+		s.received = func(err error) {
+			own.mu.Lock()
+			defer own.mu.Unlock()
+			own.finish(s, transport.MessageInfo{}, err)
+		}
+	}
+	s.sent = match.Tagged{MessageInfo: *info, Context: m.Context, Data: data, Rendezvous: true, Number: uint32(s.number), Done: s.received}
+	s.sends = true
+	return &s.sent
+}
+
+// StartRecv implements [transport.Messenger].
+func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, kind string, into []byte) {
+	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
+		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)})
+		return
+	}
+	queue := &e.tagged
+	queue.mu.Lock()
+	if failed := e.failed.Load(); failed != nil { // a rank that ends finishes what it finds
+		queue.mu.Unlock()
+		r.Finish(transport.MessageInfo{}, *failed)
+		return
+	}
+	p := queue.newMessage(ctx, r, match.Pattern{From: from, Match: m}, kind, into)
+	message := queue.messages.Find(&p.pattern)
+	switch {
+	case message == nil:
+		queue.posted = append(queue.posted, p)
+	case !queue.fits(p, &message.MessageInfo):
+	case message.Rendezvous:
+		queue.messages.Remove(message)
+		queue.mu.Unlock()
+		e.deliver(p, message)
+		return
+	default:
+		copy(into, message.Data)
+		queue.messages.Remove(message)
+		queue.creditsOf(message.From).Refund(message.Size)
+		queue.finish(p, message.MessageInfo, nil)
+		queue.messages.Recycle(message)
+	}
+	queue.mu.Unlock()
+}
+
+// deliver copies a rendezvous message to a receive of this rank. Neither is queued, so
+// that neither can end otherwise.
+func (e *Endpoint) deliver(p *message, m *match.Tagged) {
+	copy(p.data, m.Data)
+	e.tagged.mu.Lock()
+	e.tagged.finish(p, m.MessageInfo, nil)
+	e.tagged.mu.Unlock()
+	m.Done(nil)
 }
 
 // TryRecv implements [transport.Messenger].
 func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
-	return e.recv(ctx, &match.Pattern{From: from, Match: m}, false, kind, into)
+	if info, found, err = e.Probe(ctx, from, m, false); !found {
+		return info, false, err
+	}
+	info, err = e.Recv(ctx, info.From, transport.Match{Context: m.Context, Tag: info.Tag}, kind, into)
+	return info, true, err
 }
 
-// recv receives the first message that matches. If wait is set it waits for one;
-// otherwise found reports whether there was one.
-func (e *Endpoint) recv(ctx context.Context, p *match.Pattern, wait bool, kind string, into []byte) (info transport.MessageInfo, found bool, err error) {
-	message, err := e.find(ctx, p, wait, func() (*match.Tagged, error) {
-		return e.tagged.dequeue(p, kind, len(into))
-	})
-	if message == nil {
-		return transport.MessageInfo{}, false, err
-	}
-	if err == nil {
-		copy(into, message.Data)
-		if message.Rendezvous {
-			message.Done(nil)
+// Wait implements [transport.Messenger]. A rank has nothing to do for the requests of
+// its own: its peers copy.
+func (e *Endpoint) Wait(r *transport.Request) {
+	var b backoff
+	for b.begin(); !r.Done(); {
+		if !b.spin(&e.job.spinning) {
+			e.sleepUntilDone(r)
+			b.slept(&e.job.spinning)
 		}
 	}
-	return message.MessageInfo, true, err
+}
+
+// sleepUntilDone returns when a request is done, or ends it if that is why it never will
+// be.
+func (e *Endpoint) sleepUntilDone(r *transport.Request) {
+	e.tagged.mu.Lock()
+	if r.Done() {
+		e.tagged.mu.Unlock()
+		return
+	}
+	m := r.State.(*message)
+	ctx, from := m.ctx, m.pattern.From
+	w := taggedWaiters.Get().(*taggedWaiter)
+	w.pattern, w.request, w.number = m.pattern, r, m.number
+	e.tagged.mu.Unlock()
+	_ = e.wait(ctx, w, func() (bool, error) {
+		if r.Done() {
+			return true, nil
+		}
+		err := e.peerError(from)
+		if err == nil {
+			err = transport.Cause(ctx)
+		}
+		if err == nil || e.cancel(r, err) {
+			return err != nil, nil
+		}
+		return false, nil // a peer is copying the message
+	})
+}
+
+// cancel ends a request with an error, unless its message is being copied.
+func (e *Endpoint) cancel(r *transport.Request, err error) bool {
+	e.tagged.mu.Lock()
+	if r.Done() {
+		e.tagged.mu.Unlock()
+		return true
+	}
+	m := r.State.(*message)
+	if !m.sends {
+		canceled := e.tagged.unpost(m)
+		if canceled {
+			e.tagged.finish(m, transport.MessageInfo{}, err)
+		}
+		e.tagged.mu.Unlock()
+		return canceled
+	}
+	to, sent, number, received := m.pattern.From, &m.sent, m.sent.Number, m.received
+	e.tagged.mu.Unlock()
+	if !e.job.endpoints[to].tagged.cancel(sent, number) {
+		return false
+	}
+	received(err)
+	return true
+}
+
+// Cancel implements [transport.Messenger].
+func (e *Endpoint) Cancel(r *transport.Request, err error) { e.cancel(r, err) }
+
+// Progress implements [transport.Messenger]. It ends the receives whose messages come
+// no more.
+func (e *Endpoint) Progress() {
+	e.tagged.mu.Lock()
+	var started []*transport.Request
+	for _, m := range e.tagged.posted {
+		started = append(started, m.r)
+	}
+	for _, m := range e.tagged.sends {
+		started = append(started, m.r)
+	}
+	e.tagged.mu.Unlock()
+	e.endHopeless(started)
+}
+
+// endHopeless ends requests that will never be done.
+func (e *Endpoint) endHopeless(started []*transport.Request) {
+	for _, r := range started {
+		e.tagged.mu.Lock()
+		m, _ := r.State.(*message)
+		if m == nil {
+			e.tagged.mu.Unlock()
+			continue
+		}
+		ctx, peer := m.ctx, m.pattern.From
+		e.tagged.mu.Unlock()
+		err := e.peerError(peer)
+		if err == nil {
+			err = transport.Cause(ctx)
+		}
+		if err != nil {
+			e.cancel(r, err)
+		}
+	}
 }
 
 // Probe implements [transport.Messenger].
-func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
-	p := &match.Pattern{From: from, Match: m}
-	message, err := e.find(ctx, p, wait, func() (*match.Tagged, error) { return e.tagged.find(p), nil })
-	if message == nil {
-		return transport.MessageInfo{}, false, err
-	}
-	return message.MessageInfo, true, err
-}
-
-// find returns what look finds in the queue of tagged messages. If wait is set,
-// it calls look until there is a message.
-func (e *Endpoint) find(ctx context.Context, p *match.Pattern, wait bool, look func() (*match.Tagged, error)) (found *match.Tagged, err error) {
-	if p.From != transport.Any && (p.From < 0 || p.From >= len(e.job.endpoints)) {
-		return nil, &transport.RankError{Peer: p.From, Rank: e.rank, Size: len(e.job.endpoints)}
+func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (info transport.MessageInfo, found bool, err error) {
+	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
+		return info, false, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
 	if failed := e.failed.Load(); failed != nil {
-		return nil, *failed
+		return info, false, *failed
 	}
-	if found, err = look(); found != nil {
-		return found, err
+	p := &match.Pattern{From: from, Match: m}
+	if info, found = e.tagged.find(p); found {
+		return info, true, nil
 	}
 	try := func() (bool, error) {
 		// In this order: a rank sends its messages before it ends.
-		ended := e.peerError(p.From)
-		if found, err = look(); found != nil {
-			return true, err
+		ended := e.peerError(from)
+		if info, found = e.tagged.find(p); found {
+			return true, nil
+		}
+		if ended == nil && wait {
+			ended = transport.Cause(ctx)
 		}
 		return !wait, ended
 	}
 	if wait {
-		err = e.wait(ctx, newTaggedWaiter(p, false), try)
+		w := taggedWaiters.Get().(*taggedWaiter)
+		w.pattern = *p
+		err = e.wait(ctx, w, try)
 	} else {
 		_, err = try()
 	}
-	return found, err
+	return info, found, err
 }
 
 // checkSend returns why this endpoint cannot send to a rank, or nil.
@@ -120,8 +292,10 @@ func (e *Endpoint) checkSend(ctx context.Context, to int) error {
 	if failed := e.failed.Load(); failed != nil {
 		return *failed
 	}
-	if err := e.peerError(to); err != nil {
-		return err
+	if e.job.endpoints[to].failed.Load() != nil {
+		if err := e.peerError(to); err != nil {
+			return err
+		}
 	}
 	return transport.Cause(ctx)
 }
@@ -157,14 +331,15 @@ func (e *Endpoint) wait(ctx context.Context, w *taggedWaiter, try func() (done b
 	defer e.job.addWaiting(e, -1)
 	e.tagged.addWaiter(w)
 	defer e.tagged.removeWaiter(w)
+	ended := ctx.Done()
 	for {
 		if done, err := try(); done || err != nil {
 			return err
 		}
 		select {
 		case <-w.changed:
-		case <-ctx.Done():
-			return transport.Cause(ctx)
+		case <-ended:
+			ended = nil // try says so
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -8,30 +9,127 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// A taggedQueue holds the tagged messages to one rank that have not been received,
-// and the calls of the rank that wait.
+// A taggedQueue holds the tagged messages to one rank that have not been received, the
+// requests of the rank that are in progress, and its calls that sleep. The lock guards
+// the requests as well: one is finished under the lock of its own rank.
 type taggedQueue struct {
 	mu       sync.Mutex
+	posted   []*message // receives that wait for a message, in the order of their starts
 	messages match.TaggedQueue
 	credits  map[int]*match.Credits // by sender
+	sends    []*message             // rendezvous messages of this rank
+	spare    []*message
 	waiters  []*taggedWaiter
-	waits    uint64 // how many waiters there were
+	started  uint64 // requests, and waiters without one
 }
 
-// A taggedWaiter is a call that waits: for a message that matches its pattern, or,
-// where sends is set, until the message that it sends is received. Then the pattern's
-// From is the receiver.
+// A message is a request in progress: a receive, or a send by rendezvous.
+type message struct {
+	r       *transport.Request
+	ctx     context.Context
+	pattern match.Pattern // of a send, From is the receiver
+	kind    string
+	data    []byte
+	number  uint64
+
+	sends    bool
+	sent     match.Tagged // of a send, in its receiver's queue
+	received func(error)  // ends a send; kept for the next one
+}
+
+// spareMax is how many messages are kept for later ones.
+const spareMax = 64
+
+// newMessage returns the message of a request. The queue is locked.
+func (q *taggedQueue) newMessage(ctx context.Context, r *transport.Request, p match.Pattern, kind string, data []byte) *message {
+	var m *message
+	if n := len(q.spare); n > 0 {
+		m, q.spare = q.spare[n-1], q.spare[:n-1]
+	} else {
+		m = new(message)
+	}
+	q.started++
+	m.r, m.ctx, m.pattern, m.kind, m.data, m.number = r, ctx, p, kind, data, q.started
+	r.State = m
+	return m
+}
+
+// finish ends a request of this rank, and wakes the calls that wait for it. The queue is
+// locked, and the message is not posted.
+func (q *taggedQueue) finish(m *message, info transport.MessageInfo, err error) {
+	r := m.r
+	if m.sends {
+		q.sends = slices.DeleteFunc(q.sends, func(other *message) bool { return other == m })
+	}
+	*m = message{received: m.received}
+	if len(q.spare) < spareMax {
+		q.spare = append(q.spare, m)
+	}
+	r.Finish(info, err)
+	for _, w := range q.waiters {
+		if w.request == r {
+			w.notify()
+		}
+	}
+}
+
+// take removes the first posted receive that takes a message, and returns it, or nil.
+// Receives that match and cannot take it fail. The queue is locked.
+func (q *taggedQueue) take(info *transport.MessageInfo, context uint32) *message {
+	for i := 0; i < len(q.posted); {
+		m := q.posted[i]
+		if !m.pattern.Takes(info, context) {
+			i++
+			continue
+		}
+		n := i + copy(q.posted[i:], q.posted[i+1:])
+		q.posted[n] = nil
+		q.posted = q.posted[:n]
+		if q.fits(m, info) {
+			return m
+		}
+	}
+	return nil
+}
+
+// fits reports whether a receive, which is not posted, can take a message. If not, the
+// receive fails. The queue is locked.
+func (q *taggedQueue) fits(m *message, info *transport.MessageInfo) bool {
+	switch {
+	case info.Type != m.kind:
+		q.finish(m, *info, &transport.TypeError{Peer: info.From, Got: info.Type, Want: m.kind})
+	case info.Size > len(m.data):
+		q.finish(m, *info, &transport.SizeError{Peer: info.From, Got: info.Size, Want: len(m.data)})
+	default:
+		return true
+	}
+	return false
+}
+
+// unpost removes a receive, and reports whether it was posted. The queue is locked.
+func (q *taggedQueue) unpost(m *message) bool {
+	i := slices.Index(q.posted, m)
+	if i >= 0 {
+		q.posted = slices.Delete(q.posted, i, i+1)
+	}
+	return i >= 0
+}
+
+// requests are for calls that wait.
+var requests = sync.Pool{New: func() any { return new(transport.Request) }}
+
+// A taggedWaiter is a call that sleeps: until a request is done, or, without one, until
+// a message is queued that matches the pattern.
 type taggedWaiter struct {
-	pattern *match.Pattern
-	sends   bool
+	pattern match.Pattern
+	request *transport.Request
 	changed chan struct{} // of capacity 1
 	index   int           // in taggedQueue.waiters
-	number  uint64        // of those that the queue had
+	number  uint64        // tells waits apart
 }
 
-func newTaggedWaiter(p *match.Pattern, sends bool) *taggedWaiter {
-	return &taggedWaiter{pattern: p, sends: sends, changed: make(chan struct{}, 1)}
-}
+// taggedWaiters are for later calls.
+var taggedWaiters = sync.Pool{New: func() any { return &taggedWaiter{changed: make(chan struct{}, 1)} }}
 
 // notify has the call look again.
 func (w *taggedWaiter) notify() {
@@ -42,72 +140,44 @@ func (w *taggedWaiter) notify() {
 }
 
 // enqueueEager adds a message with a copy of its bytes, if it is short and its
-// sender has the credits.
-func (q *taggedQueue) enqueueEager(m *match.Tagged) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if m.Size > match.EagerMax || !q.creditsOf(m.From).Use(m.Size) {
+// sender has the credits. The queue is locked.
+func (q *taggedQueue) enqueueEager(info *transport.MessageInfo, context uint32, data []byte) bool {
+	if info.Size > match.EagerMax || !q.creditsOf(info.From).Use(info.Size) {
 		return false
 	}
-	m.Data = slices.Clone(m.Data)
+	m := q.messages.New(info.Size)
+	m.MessageInfo, m.Context = *info, context
+	copy(m.Data, data)
 	q.enqueue(m)
 	return true
 }
 
-// enqueueRendezvous adds a message that refers to its sender's memory.
-func (q *taggedQueue) enqueueRendezvous(m *match.Tagged, done func(error)) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	m.Rendezvous, m.Done = true, done
-	q.enqueue(m)
-}
-
-// enqueue adds a message and wakes every call that waits for such a one: a probe
-// leaves the message to the others, and a receive may be canceled. The queue is
-// locked.
+// enqueue adds a message and wakes every probe for such a one. The queue is locked.
 func (q *taggedQueue) enqueue(m *match.Tagged) {
 	q.messages.Add(m)
 	for _, w := range q.waiters {
-		if !w.sends && w.pattern.Matches(m) {
+		if w.request == nil && w.pattern.Matches(m) {
 			w.notify()
 		}
 	}
 }
 
-// cancel removes a rendezvous message, and reports whether it was still queued.
-func (q *taggedQueue) cancel(m *match.Tagged) bool {
+// cancel removes a rendezvous message, and reports whether it was still queued. Number
+// tells it from a later one in the same memory.
+func (q *taggedQueue) cancel(m *match.Tagged, number uint32) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.messages.Remove(m)
+	return m.Number == number && q.messages.Remove(m)
 }
 
-// find returns the first message that matches, or nil, and leaves it queued.
-func (q *taggedQueue) find(p *match.Pattern) *match.Tagged {
+// find returns the first message that matches, and leaves it queued.
+func (q *taggedQueue) find(p *match.Pattern) (info transport.MessageInfo, found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.messages.Find(p)
-}
-
-// dequeue removes the first message that matches and returns it, or nil if there is
-// none. If the message is of another type than kind or longer than size, dequeue
-// leaves it queued and returns it with an error.
-func (q *taggedQueue) dequeue(p *match.Pattern, kind string, size int) (*match.Tagged, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	m := q.messages.Find(p)
-	switch {
-	case m == nil:
-		return nil, nil
-	case m.Type != kind:
-		return m, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
-	case m.Size > size:
-		return m, &transport.SizeError{Peer: m.From, Got: m.Size, Want: size}
+	if m := q.messages.Find(p); m != nil {
+		return m.MessageInfo, true
 	}
-	q.messages.Remove(m)
-	if !m.Rendezvous {
-		q.creditsOf(m.From).Refund(m.Size)
-	}
-	return m, nil
+	return info, false
 }
 
 // release drops the eager messages of a context. A rendezvous message stays: its
@@ -140,16 +210,19 @@ func (q *taggedQueue) creditsOf(sender int) *match.Credits {
 	return c
 }
 
-// addWaiter adds a call that waits.
+// addWaiter adds a call that sleeps.
 func (q *taggedQueue) addWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waits++
-	w.index, w.number = len(q.waiters), q.waits
+	if w.request == nil {
+		q.started++
+		w.number = q.started
+	}
+	w.index = len(q.waiters)
 	q.waiters = append(q.waiters, w)
 }
 
-// removeWaiter removes a call that does not wait any more.
+// removeWaiter removes a call that does not sleep any more.
 func (q *taggedQueue) removeWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -158,9 +231,15 @@ func (q *taggedQueue) removeWaiter(w *taggedWaiter) {
 	q.waiters[w.index], last.index = last, w.index
 	q.waiters[n] = nil
 	q.waiters = q.waiters[:n]
+	select {
+	case <-w.changed:
+	default:
+	}
+	w.request = nil
+	taggedWaiters.Put(w)
 }
 
-// wakeAll has every call that waits look again.
+// wakeAll has every call that sleeps look again.
 func (q *taggedQueue) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,7 +248,7 @@ func (q *taggedQueue) wakeAll() {
 	}
 }
 
-// stalls returns the calls that wait.
+// stalls returns the calls that sleep.
 func (q *taggedQueue) stalls() (stalls []transport.Stall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

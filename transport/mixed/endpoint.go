@@ -30,6 +30,9 @@ type Endpoint struct {
 	closed bool
 	err    error        // why this endpoint's part in the job has ended
 	spare  []*splitStep // that are not in use
+
+	driven       [2]driven     // requests in progress, of local and of remote
+	lastFromBoth chan struct{} // is closed when the last receive from both is done
 }
 
 var _ transport.ProcessEndpoint = (*Endpoint)(nil)
@@ -104,8 +107,10 @@ func (e *Endpoint) exchange(ctx context.Context, step transport.Step) error {
 	case err != nil:
 		return err
 	case !remote:
+		e.driveOther(e.local)
 		return e.local.Exchange(ctx, step)
 	case !local:
+		e.driveOther(e.remote)
 		return e.remote.Exchange(ctx, step)
 	}
 	return e.exchangeBoth(ctx, step)

@@ -3,6 +3,7 @@ package mixed
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -45,7 +46,164 @@ func (e *Endpoint) Send(ctx context.Context, to int, match transport.Match, type
 	if err != nil {
 		return err
 	}
+	e.driveOther(end)
 	return e.check(end, end.Send(ctx, to, match, typeName, data))
+}
+
+// StartSend implements [transport.Messenger].
+func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, match transport.Match, typeName string, data []byte) {
+	end, err := e.endpointFor(ctx, to)
+	if err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	end.StartSend(ctx, r, to, match, typeName, data)
+	e.started(end, r)
+}
+
+// StartRecv implements [transport.Messenger]. A receive of messages that may come from
+// both endpoints has a goroutine; these receives follow each other.
+func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, match transport.Match, typeName string, into []byte) {
+	if e.fromBoth(from) {
+		e.startFromBoth(ctx, r, match, typeName, into)
+		return
+	}
+	end, err := e.endpointFor(ctx, from)
+	if err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	end.StartRecv(ctx, r, from, match, typeName, into)
+	e.started(end, r)
+}
+
+func (e *Endpoint) startFromBoth(ctx context.Context, r *transport.Request, match transport.Match, typeName string, into []byte) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	r.Owner = &fromBoth{done, cancel}
+	e.mu.Lock()
+	before := e.lastFromBoth
+	e.lastFromBoth = done
+	e.mu.Unlock()
+	go func() {
+		defer cancel(nil)
+		defer close(done)
+		if before != nil {
+			select {
+			case <-before:
+			case <-ctx.Done():
+			}
+		}
+		r.Finish(e.Recv(ctx, transport.Any, match, typeName, into))
+	}()
+}
+
+// A fromBoth is a receive in progress of messages that may come from both endpoints.
+type fromBoth struct {
+	done   chan struct{}
+	cancel context.CancelCauseFunc
+}
+
+// Cancel implements [transport.Messenger].
+func (e *Endpoint) Cancel(r *transport.Request, err error) {
+	if r.Done() {
+		return
+	}
+	switch owner := r.Owner.(type) {
+	case *fromBoth:
+		owner.cancel(err)
+		<-owner.done
+	case transport.ProcessEndpoint:
+		owner.Cancel(r, err)
+	}
+}
+
+// Wait implements [transport.Messenger].
+func (e *Endpoint) Wait(r *transport.Request) {
+	if !r.Done() {
+		switch owner := r.Owner.(type) {
+		case *fromBoth:
+			<-owner.done
+		case transport.ProcessEndpoint:
+			e.driveOther(owner)
+			owner.Wait(r)
+			_ = e.check(owner, r.Err)
+		}
+	}
+}
+
+// Progress implements [transport.Messenger].
+func (e *Endpoint) Progress() {
+	e.local.Progress()
+	if !e.allLocal.Load() {
+		e.remote.Progress()
+	}
+}
+
+// A driven is the requests in progress at one of the endpoints. While this rank waits at
+// the other one, a goroutine waits for them, and so makes their progress.
+type driven struct {
+	requests []*transport.Request
+	running  bool
+}
+
+// started notes a request that an endpoint has.
+func (e *Endpoint) started(end transport.ProcessEndpoint, r *transport.Request) {
+	r.Owner = end
+	if r.Done() || e.allLocal.Load() {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := e.drivenAt(end)
+	d.prune()
+	d.requests = append(d.requests, r)
+}
+
+func (e *Endpoint) drivenAt(end transport.ProcessEndpoint) *driven {
+	if end == e.local {
+		return &e.driven[0]
+	}
+	return &e.driven[1]
+}
+
+// prune forgets the requests that are done.
+func (d *driven) prune() {
+	d.requests = slices.DeleteFunc(d.requests, (*transport.Request).Done)
+}
+
+// driveOther has progress made at the endpoint that this rank does not wait at.
+func (e *Endpoint) driveOther(end transport.ProcessEndpoint) {
+	if e.allLocal.Load() {
+		return
+	}
+	if end == e.local {
+		e.drive(e.remote)
+	} else {
+		e.drive(e.local)
+	}
+}
+
+// drive waits for the requests of an endpoint, in a goroutine.
+func (e *Endpoint) drive(end transport.ProcessEndpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d := e.drivenAt(end)
+	if d.prune(); d.running || len(d.requests) == 0 {
+		return
+	}
+	d.running = true
+	go func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for d.prune(); len(d.requests) > 0; d.prune() {
+			r := d.requests[0]
+			e.mu.Unlock()
+			end.Wait(r)
+			e.mu.Lock()
+		}
+		d.running = false
+	}()
 }
 
 // Recv implements [transport.Messenger].
@@ -55,6 +213,7 @@ func (e *Endpoint) Recv(ctx context.Context, from int, match transport.Match, ty
 		if err != nil {
 			return transport.MessageInfo{}, err
 		}
+		e.driveOther(end)
 		info, err = end.Recv(ctx, from, match, typeName, into)
 		return info, e.check(end, err)
 	}
@@ -77,6 +236,9 @@ func (e *Endpoint) TryRecv(ctx context.Context, from int, match transport.Match,
 func (e *Endpoint) Probe(ctx context.Context, from int, match transport.Match, wait bool) (info transport.MessageInfo, found bool, err error) {
 	if !wait || !e.fromBoth(from) {
 		return e.look(ctx, from, match, func(end transport.ProcessEndpoint) (transport.MessageInfo, bool, error) {
+			if wait {
+				e.driveOther(end)
+			}
 			return end.Probe(ctx, from, match, wait)
 		})
 	}

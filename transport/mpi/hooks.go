@@ -3,7 +3,10 @@
 package mpi
 
 import (
+	"fmt"
+
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -62,6 +65,39 @@ func (h *hooks) Poll(_ int, waits bool) {
 	if !waits {
 		(*Endpoint)(h).pollAll()
 	}
+}
+
+func (h *hooks) Settle() { (*Endpoint)(h).settle() }
+
+// pollsPerSend is how many frames a send takes at most before it is sent.
+const pollsPerSend = 4
+
+func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byte) (bool, error) {
+	e := (*Endpoint)(h)
+	if len(typeName) > callMax {
+		return false, fmt.Errorf("mpi: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
+	}
+	e.engine.Guard(func() { e.pollOnce(pollsPerSend) }) // a rank that only sends must learn that the peer has gone
+	l := e.link(to)
+	if err := e.engine.Err(); err != nil {
+		return false, err
+	}
+	if err := l.gone(); err != nil {
+		return false, err
+	}
+	if len(data) > match.EagerMax || !l.tagged.Credits.Use(len(data)) {
+		return false, nil
+	}
+	l.detach(header{kind: eagerFrame, context: m.Context, total: len(data), offset: m.Tag}, typeName, data)
+	return true, nil
+}
+
+func (h *hooks) SendWhenRoom(*progress.Message)  {} // there is always room
+func (h *hooks) DropUnwritten(*progress.Message) {}
+
+func (h *hooks) Wire(peer int) (*progress.TaggedPeer, progress.Wire) {
+	l := h.links[peer]
+	return &l.tagged, l
 }
 
 func (h *hooks) PeerError(from int) error {

@@ -16,34 +16,8 @@ var _ progress.Wire = (*link)(nil)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
-	e.engine.Lock()
-	defer e.engine.Unlock()
-	if err := e.engine.CheckSend(ctx, to); err != nil {
-		return err
-	}
-	switch {
-	case len(typeName) > callMax:
-		return fmt.Errorf("mpi: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
-	case to == e.engine.Rank:
-		return e.engine.SendSelf(ctx, m, typeName, data)
-	}
-	e.engine.Guard(func() { e.pollOnce(pollsPerSend) }) // a rank that only sends must learn that the peer has gone
-	l := e.link(to)
-	if err := e.engine.Err(); err != nil {
-		return err
-	}
-	if err := l.gone(); err != nil {
-		return err
-	}
-	if len(data) <= match.EagerMax && l.tagged.Credits.Use(len(data)) {
-		l.detach(header{kind: eagerFrame, context: m.Context, total: len(data), offset: m.Tag}, typeName, data)
-		return nil
-	}
-	return e.engine.SendRendezvous(ctx, to, &l.tagged, l, m, typeName, data)
+	return e.engine.Send(ctx, to, m, typeName, data)
 }
-
-// pollsPerSend is how many frames a Send takes at most before it sends.
-const pollsPerSend = 4
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
 // message are on their way, the endpoint's part in the job ends.
@@ -60,6 +34,25 @@ func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, typ
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	return e.engine.Probe(ctx, from, m, wait)
 }
+
+// StartSend implements [transport.Messenger].
+func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	e.engine.StartSend(ctx, r, to, m, typeName, data)
+}
+
+// StartRecv implements [transport.Messenger], with the errors of Recv.
+func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	e.engine.StartRecv(ctx, r, from, m, typeName, into)
+}
+
+// Wait implements [transport.Messenger].
+func (e *Endpoint) Wait(r *transport.Request) { e.engine.Wait(r) }
+
+// Cancel implements [transport.Messenger].
+func (e *Endpoint) Cancel(r *transport.Request, err error) { e.engine.Cancel(r, err) }
+
+// Progress implements [transport.Messenger].
+func (e *Endpoint) Progress() { e.engine.Progress() }
 
 // SendRTS implements [progress.Wire].
 func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
@@ -103,7 +96,7 @@ func (l *link) handleEager(h header, text, body []byte) error {
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: h.offset, Size: h.total, Type: l.tagged.TypeName(text)}
 	if h.kind == rtsFrame {
-		l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: h.number})
+		l.e.engine.Announced(&info, h.context, h.number)
 		return nil
 	}
 	m := l.e.engine.Tagged().New(h.total)

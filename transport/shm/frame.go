@@ -30,6 +30,8 @@ const (
 	ctsFrame         // clear to send: the receiver asks for the contents
 	fragmentFrame    // contents of a rendezvous message, in a staging buffer
 	creditFrame      // returns credits
+	addressFrame     // where the contents of a rendezvous message are, in the memory of its sender
+	readFrame        // the receiver has read them there
 	pullFrame        // asks for a rendezvous message of a step that has no place
 )
 
@@ -120,7 +122,7 @@ type rtsPayload struct {
 // A fragmentPayload is the body of a fragmentFrame, of an eagerStagedFrame, and of
 // the frames without contents.
 type fragmentPayload struct {
-	offset uint64 // of a fragment in the message; of a creditFrame, the credits
+	offset uint64 // of a fragment in the message; of a creditFrame, the credits; of an addressFrame, the address
 	number uint32 // of the message among the rendezvous messages of its sender
 	buffer uint32
 }

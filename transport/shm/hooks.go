@@ -1,7 +1,11 @@
 package shm
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -55,23 +59,36 @@ func (h *hooks) OpDone(o *progress.Op) {
 		}
 		e.out.cancel(o)
 	}
-	if len(e.engine.Ops()) == 0 {
+	if len(e.engine.Ops()) == 0 && !e.engine.Started() {
 		e.polls.clear()
 	}
 	if e.out.promoter.due != nil {
 		e.out.promoter.move(e)
 	}
+	if e.polls.unflushed && len(e.engine.Ops()) == 0 && !e.engine.Failed() && e.needsFlusher() {
+		e.engine.StartFlusher()
+	}
 }
 
-func (h *hooks) Poll(from int, _ bool) {
+func (h *hooks) Poll(from int, waits bool) {
+	e := (*Endpoint)(h)
+	if from >= 0 && h.links[from].tagged.Waiters > 0 {
+		h.links[from].checkPeer()
+		return
+	}
 	h.AddWaiters(from, 1)
-	defer h.AddWaiters(from, -1)
 	for i := range h.links {
 		if i != h.cfg.Rank && (from == transport.Any || from == i) {
 			h.links[i].checkPeer()
 		}
 	}
+	h.AddWaiters(from, -1)
+	if !waits && e.polls.unflushed {
+		e.flushTaggedFrames()
+	}
 }
+
+func (h *hooks) Settle() {}
 
 func (h *hooks) PeerError(from int) error {
 	if from != transport.Any {
@@ -103,8 +120,60 @@ func (h *hooks) ReturnCredits(peer, size int) {
 	l := &h.links[peer]
 	l.tagged.held -= size + transport.MessageCost
 	if due := l.tagged.Credits.Consume(size); due > 0 {
-		l.control(controlFrame{kind: creditFrame, credits: due})
+		l.control(controlFrame{kind: creditFrame, value: due})
 	}
+}
+
+// typeMax is how long the text of a type may be, in bytes: a staging buffer takes it.
+const typeMax = stagingLenMin / 2
+
+func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byte) (bool, error) {
+	if len(typeName) > typeMax {
+		return false, fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(typeName), typeMax)
+	}
+	l := &h.links[to]
+	if h.engine.Guard(l.checkPeer); h.engine.Failed() {
+		return false, h.engine.Err()
+	}
+	if l.err != nil {
+		return false, l.err
+	}
+	if len(data)+len(typeName) > min(match.EagerMax, h.seg.stagingLen) || !l.tagged.Credits.Use(len(data)) {
+		return false, nil
+	}
+	f := taggedFrame{kind: eagerFrame, match: m, typeName: typeName}
+	switch {
+	case len(l.tagged.frames) == 0 && l.writeTagged(&f, data):
+		return true, nil
+	case l.tagged.unsent > 0: // copies wait already: the peer is not receiving
+		f.data = slices.Clone(data)
+		l.tagged.unsent += len(data) + transport.MessageCost
+		l.tagged.frames = append(l.tagged.frames, f)
+		(*Endpoint)(h).startFlusher()
+		return true, nil
+	}
+	return false, progress.ErrNoRoom
+}
+
+func (h *hooks) SendWhenRoom(m *progress.Message) {
+	to, match, typeName := m.Header()
+	l := &h.links[to]
+	l.tagged.frames = append(l.tagged.frames, taggedFrame{kind: eagerFrame, match: match, typeName: typeName, data: m.Data(), message: m})
+	h.polls.unflushed = true
+}
+
+func (h *hooks) DropUnwritten(m *progress.Message) {
+	to, _, _ := m.Header()
+	l := &h.links[to]
+	if i := slices.IndexFunc(l.tagged.frames, func(f taggedFrame) bool { return f.message == m }); i >= 0 {
+		l.tagged.frames = slices.Delete(l.tagged.frames, i, i+1)
+		l.tagged.Credits.Refund(len(m.Data()))
+	}
+}
+
+func (h *hooks) Wire(peer int) (*progress.TaggedPeer, progress.Wire) {
+	l := &h.links[peer]
+	return &l.tagged.TaggedPeer, l
 }
 
 func (h *hooks) SendCTS(peer int, number uint32) {

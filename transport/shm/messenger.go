@@ -2,40 +2,13 @@ package shm
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/match"
 )
-
-// typeMax is how long the text of a type may be, in bytes: a staging buffer takes it.
-const typeMax = stagingLenMin / 2
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
-	e.engine.Lock()
-	defer e.unlock()
-	if err := e.engine.CheckSend(ctx, to); err != nil {
-		return err
-	}
-	switch {
-	case len(typeName) > typeMax:
-		return fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(typeName), typeMax)
-	case to == e.cfg.Rank:
-		return e.engine.SendSelf(ctx, m, typeName, data)
-	}
-	l := &e.links[to]
-	if e.engine.Guard(l.checkPeer); e.engine.Failed() {
-		return e.engine.Err()
-	}
-	if l.err != nil {
-		return l.err
-	}
-	if len(data)+len(typeName) <= min(match.EagerMax, e.seg.stagingLen) && l.tagged.Credits.Use(len(data)) {
-		l.enqueueTagged(taggedFrame{kind: eagerFrame, match: m, typeName: typeName}, data)
-		return nil
-	}
-	return e.engine.SendRendezvous(ctx, to, &l.tagged.TaggedPeer, l, m, typeName, data)
+	return e.engine.Send(ctx, to, m, typeName, data)
 }
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
@@ -53,3 +26,22 @@ func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, typ
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
 	return e.engine.Probe(ctx, from, m, wait)
 }
+
+// StartSend implements [transport.Messenger].
+func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	e.engine.StartSend(ctx, r, to, m, typeName, data)
+}
+
+// StartRecv implements [transport.Messenger], with the errors of Recv.
+func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	e.engine.StartRecv(ctx, r, from, m, typeName, into)
+}
+
+// Wait implements [transport.Messenger].
+func (e *Endpoint) Wait(r *transport.Request) { e.engine.Wait(r) }
+
+// Cancel implements [transport.Messenger].
+func (e *Endpoint) Cancel(r *transport.Request, err error) { e.engine.Cancel(r, err) }
+
+// Progress implements [transport.Messenger].
+func (e *Endpoint) Progress() { e.engine.Progress() }

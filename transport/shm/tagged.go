@@ -3,9 +3,9 @@ package shm
 import (
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -22,6 +22,7 @@ type taggedLink struct {
 	controls []controlFrame          // frames without contents that wait for room
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
+	reading  []*progress.PendingSend // messages that the peer may read in this process's memory
 	copies   int                     // pending sends out of copies, for which no operation waits
 	held     int                     // what the eager messages of the peer count that were not received
 	unsent   int                     // what all copies of messages count: the credits bound it
@@ -29,9 +30,9 @@ type taggedLink struct {
 
 // A controlFrame is a frame of the tagged-message protocol without contents.
 type controlFrame struct {
-	kind    frameKind
-	number  uint32
-	credits int
+	kind   frameKind
+	number uint32
+	value  int // the credits, or the address
 }
 
 // A taggedFrame is an eager message, or the announcement or withdrawal of a
@@ -41,7 +42,8 @@ type taggedFrame struct {
 	match         transport.Match
 	typeName      string
 	send          *progress.PendingSend // of a rendezvous message
-	data          []byte                // a copy, of an eager message that waits for room
+	data          []byte                // of an eager message that waits for room: a copy,
+	message       *progress.Message     // or the memory of this message
 	noBufferSince time.Time
 }
 
@@ -49,18 +51,35 @@ type taggedFrame struct {
 // peer, or for a transfer.
 func (l *link) expectsTagged() bool { return l.tagged.Waiters > 0 || l.e.polls.anySource > 0 }
 
-// enqueueTagged writes a frame behind those that wait for room, or has a copy of it
-// wait with them.
-func (l *link) enqueueTagged(f taggedFrame, data []byte) {
-	if len(l.tagged.frames) == 0 && l.writeTagged(&f, data) {
+// enqueueTagged writes a frame without contents behind those that wait for room, or has
+// it wait with them.
+func (l *link) enqueueTagged(f taggedFrame) {
+	if len(l.tagged.frames) == 0 && l.writeTagged(&f, nil) {
 		return
 	}
-	if f.kind == eagerFrame {
-		f.data = slices.Clone(data)
-		l.tagged.unsent += len(data) + transport.MessageCost
-	}
 	l.tagged.frames = append(l.tagged.frames, f)
-	l.e.startFlusher()
+	if l.e.polls.unflushed = true; f.kind != rtsFrame { // otherwise a message in progress waits for it
+		l.e.startFlusher()
+	}
+}
+
+// copyUnwritten completes the eager messages that have waited for room for long: copies
+// wait in their place.
+func (e *Endpoint) copyUnwritten() {
+	for i := range e.links {
+		l := &e.links[i]
+		for j := range l.tagged.frames {
+			f := &l.tagged.frames[j]
+			if f.message == nil {
+				continue
+			}
+			m := f.message
+			f.data, f.message = slices.Clone(f.data), nil
+			l.tagged.unsent += len(f.data) + transport.MessageCost
+			e.startFlusher()
+			m.Written()
+		}
+	}
 }
 
 // writeTagged writes a frame if there is room. The contents of an eager message come
@@ -117,14 +136,14 @@ func (l *link) writeControl(f controlFrame) bool {
 		return false
 	}
 	c := l.out.next()
-	c.setFragment(0, f.credits, f.number, noBuffer)
+	c.setFragment(0, f.value, f.number, noBuffer)
 	l.publish(c, f.kind)
 	return true
 }
 
 // SendRTS implements [progress.Wire].
 func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
-	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typeName: typeName, send: s}, nil)
+	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typeName: typeName, send: s})
 }
 
 // SendWithdraw implements [progress.Wire]. An announcement that still waits for room is
@@ -134,12 +153,14 @@ func (l *link) SendWithdraw(s *progress.PendingSend) {
 		l.tagged.frames = slices.Delete(l.tagged.frames, i, i+1)
 		return
 	}
-	l.enqueueTagged(taggedFrame{kind: withdrawFrame, send: s}, nil)
+	l.enqueueTagged(taggedFrame{kind: withdrawFrame, send: s})
 }
 
 // Withdrawn implements [progress.Wire].
 func (l *link) Withdrawn(s *progress.PendingSend) {
-	l.tagged.cleared = slices.DeleteFunc(l.tagged.cleared, func(other *progress.PendingSend) bool { return other == s })
+	other := func(s2 *progress.PendingSend) bool { return s2 == s }
+	l.tagged.cleared = slices.DeleteFunc(l.tagged.cleared, other)
+	l.tagged.reading = slices.DeleteFunc(l.tagged.reading, other)
 }
 
 // Gone implements [progress.Wire].
@@ -174,7 +195,9 @@ func (l *link) flushTagged() bool {
 	for len(t.cleared) > 0 && l.writeFragment(t.cleared[0]) {
 		if s := t.cleared[0]; s.Sent == len(s.Data) {
 			t.cleared = slices.Delete(t.cleared, 0, 1)
-			if s.Complete(); s.Copied() {
+			if !s.Copied() {
+				s.Complete()
+			} else {
 				t.copies--
 				t.unsent -= len(s.Data) + transport.MessageCost
 				t.Credits.Refund(len(s.Data))
@@ -191,7 +214,11 @@ func (l *link) flushFrame(f *taggedFrame) bool {
 	if !l.writeTagged(f, f.data) {
 		return l.switchToRendezvous(f)
 	}
-	if f.kind == eagerFrame {
+	switch {
+	case f.kind != eagerFrame:
+	case f.message != nil:
+		f.message.Written()
+	default:
 		l.tagged.unsent -= len(f.data) + transport.MessageCost
 	}
 	return true
@@ -200,10 +227,10 @@ func (l *link) flushFrame(f *taggedFrame) bool {
 // switchToRendezvous announces an eager message that has found no staging buffer for
 // groupTimeout. Its copy keeps its credits until the receiver has asked for it.
 func (l *link) switchToRendezvous(f *taggedFrame) bool {
-	if f.kind != eagerFrame || len(f.typeName) > rtsTypeMax || !l.out.hasCell() || !l.e.lacksBuffer(&f.noBufferSince) {
+	if f.kind != eagerFrame || f.message != nil || len(f.typeName) > rtsTypeMax || !l.out.hasCell() || !l.e.lacksBuffer(&f.noBufferSince) {
 		return false
 	}
-	s := l.tagged.Announce(f.data, nil)
+	s := l.tagged.AnnounceCopy(f.data)
 	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typeName: f.typeName, send: s}, nil)
 	l.tagged.copies++
 	(*hooks)(l.e).AddWaiters(l.peer, 1)
@@ -229,10 +256,24 @@ func (l *link) writeFragment(s *progress.PendingSend) bool {
 }
 
 // startFlusher has the frames that wait for room written, also while this rank does
-// something else.
+// something else. The progress owner does so while there is one.
 func (e *Endpoint) startFlusher() {
 	e.polls.unflushed = true
-	e.engine.StartFlusher()
+	if !e.engine.Owned() {
+		e.engine.StartFlusher()
+	}
+}
+
+// needsFlusher reports whether frames wait for room that belong to no message in
+// progress.
+func (e *Endpoint) needsFlusher() bool {
+	for i := range e.links {
+		t := &e.links[i].tagged
+		if len(t.controls)+t.copies > 0 || t.unsent > 0 || slices.ContainsFunc(t.frames, func(f taggedFrame) bool { return f.kind == withdrawFrame }) {
+			return true
+		}
+	}
+	return false
 }
 
 // receiveTagged takes a frame of the tagged-message protocol. It returns false after a
@@ -247,10 +288,16 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 	case withdrawFrame:
 		l.e.engine.Tagged().Withdraw(l.peer, p.number)
 	case ctsFrame:
-		if s := l.tagged.CTS(p.number); s != nil {
-			l.tagged.cleared = append(l.tagged.cleared, s)
-			l.e.polls.unflushed = true
+		l.clear(p.number)
+	case addressFrame:
+		return l.receiveAddress(&p)
+	case readFrame:
+		s := l.tagged.endReading(p.number)
+		if s == nil {
+			l.protocolError()
+			return false
 		}
+		s.Complete()
 	case creditFrame:
 		if p.offset > totalMax {
 			l.protocolError()
@@ -264,6 +311,69 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 		return false
 	}
 	l.take()
+	return true
+}
+
+// taggedRemoteMin is how long a rendezvous message is at least that its receiver reads
+// in its sender's memory, in bytes.
+const taggedRemoteMin = 16 << 10
+
+// clear answers a CTS: with the address of the contents if the peer can read them there,
+// otherwise with the contents. The peer asks again if it cannot.
+func (l *link) clear(number uint32) {
+	s := l.tagged.endReading(number)
+	if s == nil {
+		if s = l.tagged.CTS(number); s == nil {
+			return // it is withdrawn
+		}
+		if !s.Copied() && len(s.Data) >= taggedRemoteMin && l.state.lifecycle() == joined && l.canReadPeer() {
+			l.tagged.reading = append(l.tagged.reading, s)
+			l.e.out.promoter.note(s.Data)
+			l.control(controlFrame{kind: addressFrame, number: number, value: int(uintptr(unsafe.Pointer(unsafe.SliceData(s.Data))))})
+			return
+		}
+	}
+	l.tagged.cleared = append(l.tagged.cleared, s)
+	l.e.polls.unflushed = true
+}
+
+// endReading returns the message of a number that the peer may read, which it does no
+// more, or nil.
+func (t *taggedLink) endReading(number uint32) *progress.PendingSend {
+	i := slices.IndexFunc(t.reading, func(s *progress.PendingSend) bool { return s.Number == number })
+	if i < 0 {
+		return nil
+	}
+	s := t.reading[i]
+	t.reading = slices.Delete(t.reading, i, i+1)
+	return s
+}
+
+// receiveAddress reads the contents of a message that this rank has asked for in the
+// peer's memory. If that is not possible, it asks for them again.
+func (l *link) receiveAddress(p *fragmentPayload) bool {
+	m := l.e.engine.Tagged().Requested(l.peer, p.number)
+	if m == nil || m.Got > 0 || m.Size == 0 {
+		l.protocolError()
+		return false
+	}
+	l.take()
+	if !l.canReadPeer() || readPeer(l.pid, m.Data, uintptr(p.offset)) != nil {
+		l.cma = cmaFails
+		l.control(controlFrame{kind: ctsFrame, number: p.number})
+		return true
+	}
+	switch {
+	case l.state.lifecycle() != joined: // its memory may have been reused before it was read
+		l.readTermination()
+		return false
+	case l.processEnded(): // another process may have its number by now
+		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
+		return false
+	}
+	m.Got = m.Size
+	l.control(controlFrame{kind: readFrame, number: p.number})
+	m.Done(nil)
 	return true
 }
 
@@ -295,15 +405,22 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
 	if announced {
 		info.Size = int(rts.total)
-		if l.err == nil {
-			l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: rts.number})
-		}
 		l.take()
+		if l.err == nil {
+			l.e.engine.Announced(&info, h.context, rts.number)
+		}
 		return true
 	}
 	if l.tagged.held += info.Size + transport.MessageCost; l.tagged.held > transport.TaggedMax {
 		l.protocolError() // the peer has no credits
 		return false
+	}
+	if r := l.e.engine.Posted(&info, h.context); r != nil {
+		copy(r.Data(), b[h.typeLen:])
+		l.take()
+		r.Received(&info)
+		(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
+		return true
 	}
 	m := l.e.engine.Tagged().New(info.Size)
 	m.MessageInfo, m.Context = info, h.context
@@ -336,7 +453,7 @@ func (l *link) taggedContents(c *cell, k frameKind, n uint32, rts *rtsPayload) (
 // nothing is written to it any more.
 func (l *link) dropTagged() {
 	t := &l.tagged
-	t.controls, t.frames, t.cleared, t.unsent = nil, nil, nil, 0
+	t.controls, t.frames, t.cleared, t.reading, t.unsent = nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
 	l.e.engine.PeerGone(l.peer, l.err)
 	t.Drop()
 	if t.copies > 0 {

@@ -57,7 +57,7 @@ func TestNoOperationWaitsForTheReceiverOfACopyThatHasGone(t *testing.T) {
 
 // Rank 1 has sent all of a long message and left before rank 0, which waits for it, looks.
 func TestTheContentsOfAMessageAreNotLostWithItsSender(t *testing.T) {
-	ends := crew(t, 2, Config{})
+	ends := crew(t, 2, Config{NoCMA: true})
 	message := bytes.Repeat([]byte("x"), match.EagerMax+1)
 	m := transport.Match{Context: 1, Tag: 2}
 	sent, received := make(chan error, 1), make(chan error, 1)

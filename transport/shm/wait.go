@@ -132,6 +132,11 @@ func (p *pollSet) clear() {
 
 // sleepUntilCheck sleeps, and checks for stalls when it is time.
 func (e *Endpoint) sleepUntilCheck(o *progress.Op, b *backoff) {
+	if e.polls.unflushed {
+		if e.copyUnwritten(); o.Over() {
+			return
+		}
+	}
 	now := time.Now()
 	e.checkTime(b, now)
 	if o.Over() {

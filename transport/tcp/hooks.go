@@ -1,9 +1,11 @@
 package tcp
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -57,11 +59,15 @@ func (h *hooks) Poll(from int, waits bool) {
 	e.settle()
 	for i, l := range e.links {
 		if l != nil && (from == transport.Any || from == i) {
-			l.receive()
+			if l.receive(); l.out.pending() {
+				l.flush()
+			}
 		}
 	}
 	e.settle()
 }
+
+func (h *hooks) Settle() { (*Endpoint)(h).settle() }
 
 // PeerError keeps a link with a rank that has not left, so that the endpoint learns
 // when all have.
@@ -99,7 +105,7 @@ func (h *hooks) AddWaiters(from, n int) {
 	switch {
 	case from == e.cfg.Rank:
 	case from >= 0:
-		l := e.links[from]
+		l := e.dialed(from)
 		l.tagged.Waiters += n
 		if n > 0 {
 			e.recheck(l)
@@ -121,10 +127,41 @@ func (h *hooks) AddWaiters(from, n int) {
 func (h *hooks) ReturnCredits(peer, size int) {
 	l := h.links[peer]
 	if due := l.tagged.Credits.Consume(size); due > 0 {
-		l.control(header{kind: creditFrame, total: due})
+		l.controlSoon(header{kind: creditFrame, total: due})
 	}
 }
 
 func (h *hooks) SendCTS(peer int, number uint32) {
-	h.links[peer].control(header{kind: ctsFrame, sequence: number})
+	h.links[peer].controlSoon(header{kind: ctsFrame, sequence: number})
+}
+
+func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byte) (bool, error) {
+	e := (*Endpoint)(h)
+	if len(typeName) > callMax {
+		return false, fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
+	}
+	l := e.dialed(to)
+	if l.phase != up && l.err == nil {
+		return false, progress.ErrNoLink
+	}
+	e.engine.Guard(func() { l.poll(); e.settle() }) // a rank that only sends would never learn otherwise that the peer has gone
+	if err := e.engine.Err(); err != nil {
+		return false, err
+	}
+	if l.err != nil {
+		return false, l.err
+	}
+	if len(data) > match.EagerMax || !l.tagged.Credits.Use(len(data)) {
+		return false, nil
+	}
+	l.enqueueTagged(header{kind: eagerFrame, body: len(data), context: m.Context, total: len(data)}, m.Tag, typeName, data)
+	return true, nil
+}
+
+func (h *hooks) SendWhenRoom(*progress.Message)  {} // there is always room
+func (h *hooks) DropUnwritten(*progress.Message) {}
+
+func (h *hooks) Wire(peer int) (*progress.TaggedPeer, progress.Wire) {
+	l := h.links[peer]
+	return &l.tagged.TaggedPeer, l
 }

@@ -161,7 +161,7 @@ func (l *link) beginEager(h header, text []byte) error {
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.TypeName(text[tagLen:])}
 	if h.kind == rtsFrame {
-		l.e.engine.Arrived(&match.Tagged{MessageInfo: info, Context: h.context, Rendezvous: true, Number: h.sequence})
+		l.e.engine.Announced(&info, h.context, h.sequence)
 		return nil
 	}
 	m := l.e.engine.Tagged().New(h.total)

@@ -12,7 +12,7 @@ import (
 )
 
 // Faults are the faults of an endpoint. The zero value injects none. An operation is
-// a call of Exchange, Send, Recv, TryRecv or Probe; they are counted from 1, over all
+// a call of Exchange, Send, Recv, StartSend, StartRecv, TryRecv or Probe; they are counted from 1, over all
 // contexts, in the order in which they begin.
 type Faults struct {
 	// Seed seeds the random choices of Delay and Shuffle.
@@ -75,6 +75,26 @@ func (f *faulty) Recv(ctx context.Context, from int, m transport.Match, typeName
 	}
 	defer end()
 	return f.Endpoint.Recv(ctx, from, m, typeName, into)
+}
+
+func (f *faulty) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	end, err := f.begin(ctx)
+	if err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	defer end()
+	f.Endpoint.StartSend(ctx, r, to, m, typeName, data)
+}
+
+func (f *faulty) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	end, err := f.begin(ctx)
+	if err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	defer end()
+	f.Endpoint.StartRecv(ctx, r, from, m, typeName, into)
 }
 
 func (f *faulty) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {

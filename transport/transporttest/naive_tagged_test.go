@@ -18,12 +18,36 @@ type naiveTagged struct {
 	data     []byte
 	copied   bool // data is a copy, and the sender does not wait
 	received bool
+	request  *naiveRequest // of its sender
+}
+
+// A naiveRequest is a request in progress.
+type naiveRequest struct {
+	r       *transport.Request
+	ctx     context.Context
+	peer    int // the receiver, or the sender
+	match   transport.Match
+	kind    string
+	data    []byte
+	message *naiveTagged // that is sent; nil for a receive
 }
 
 func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind string, data []byte) error {
+	var r transport.Request
+	e.StartSend(ctx, &r, to, match, kind, data)
+	e.Wait(&r)
+	return r.Err
+}
+
+func (e *naive) StartSend(ctx context.Context, r *transport.Request, to int, match transport.Match, kind string, data []byte) {
 	defer e.lock(ctx)()
 	if to != e.rank && !e.isPeer(to) {
-		return &transport.RankError{Peer: to, Rank: e.rank, Size: e.Size()}
+		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: to, Rank: e.rank, Size: e.Size()})
+		return
+	}
+	if err := e.cannotSend(ctx, to); err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
 	}
 	peer := e.job.ends[to]
 	m := &naiveTagged{
@@ -31,24 +55,129 @@ func (e *naive) Send(ctx context.Context, to int, match transport.Match, kind st
 		context:     match.Context,
 		data:        data,
 	}
-	if err := e.cannotSend(ctx, to); err != nil {
-		return err
-	}
+	m.request = &naiveRequest{r: r, ctx: ctx, peer: to, match: match, message: m}
+	r.State = m.request
 	if len(data) <= naiveShort && peer.copied[e.rank]+len(data)+transport.MessageCost <= transport.TaggedMax {
 		m.data, m.copied = slices.Clone(data), true
 		peer.copied[e.rank] += len(data) + transport.MessageCost
+		r.Finish(transport.MessageInfo{}, nil)
 	}
 	peer.tagged = append(peer.tagged, m)
+	peer.deliver()
 	e.job.changed.Broadcast()
-	stall := e.taggedStall(match, to)
-	for !m.copied && !m.received {
-		if err := e.cannotSend(ctx, to); err != nil {
-			peer.dequeue(m)
-			return err
+}
+
+func (e *naive) StartRecv(ctx context.Context, r *transport.Request, from int, match transport.Match, kind string, into []byte) {
+	defer e.lock(ctx)()
+	if from != transport.Any && from != e.rank && !e.isPeer(from) {
+		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: from, Rank: e.rank, Size: e.Size()})
+		return
+	}
+	if e.ended != nil {
+		r.Finish(transport.MessageInfo{}, e.ended)
+		return
+	}
+	p := &naiveRequest{r: r, ctx: ctx, peer: from, match: match, kind: kind, data: into}
+	r.State = p
+	e.posted = append(e.posted, p)
+	e.deliver()
+	if !r.Done() && (e.noSender(from) != nil || ctx.Err() != nil) {
+		e.giveUp(p)
+	}
+}
+
+// deliver gives queued messages to the receives that match, in order.
+func (e *naive) deliver() {
+	for i := 0; i < len(e.posted); {
+		p := e.posted[i]
+		m := e.first(p.peer, p.match)
+		if m == nil {
+			i++
+			continue
 		}
-		e.wait(stall)
+		e.posted = slices.Delete(e.posted, i, i+1)
+		switch {
+		case m.Type != p.kind:
+			p.r.Finish(m.MessageInfo, &transport.TypeError{Peer: m.From, Got: m.Type, Want: p.kind})
+		case m.Size > len(p.data):
+			p.r.Finish(m.MessageInfo, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(p.data)})
+		default:
+			copy(p.data, m.data)
+			m.received = true
+			e.dequeue(m)
+			p.r.Finish(m.MessageInfo, nil)
+			if !m.copied {
+				m.request.r.Finish(transport.MessageInfo{}, nil)
+			}
+		}
+	}
+	e.job.changed.Broadcast()
+}
+
+// first returns the first message that matches, or nil.
+func (e *naive) first(from int, match transport.Match) *naiveTagged {
+	for _, m := range e.tagged {
+		if m.context == match.Context &&
+			(from == transport.Any || m.From == from) &&
+			(match.Tag == transport.Any || m.Tag == match.Tag) {
+			return m
+		}
 	}
 	return nil
+}
+
+// giveUp ends a request that will not be done otherwise, if there is a reason.
+func (e *naive) giveUp(p *naiveRequest) {
+	err := e.ended
+	switch {
+	case err != nil:
+	case p.message != nil:
+		err = e.cannotSend(p.ctx, p.peer)
+	default:
+		if err = e.noSender(p.peer); err == nil {
+			err = transport.Cause(p.ctx)
+		}
+	}
+	if err != nil {
+		e.end(p, err)
+	}
+}
+
+// end ends a request with an error.
+func (e *naive) end(p *naiveRequest, err error) {
+	if p.message != nil {
+		e.job.ends[p.peer].dequeue(p.message)
+	} else {
+		e.posted = slices.DeleteFunc(e.posted, func(other *naiveRequest) bool { return other == p })
+	}
+	p.r.Finish(transport.MessageInfo{}, err)
+}
+
+func (e *naive) Wait(r *transport.Request) {
+	e.job.mu.Lock()
+	if r.Done() {
+		e.job.mu.Unlock()
+		return
+	}
+	p := r.State.(*naiveRequest)
+	e.job.mu.Unlock()
+	defer e.lock(p.ctx)()
+	stall := e.taggedStall(p.match, p.peer)
+	for !r.Done() {
+		if e.giveUp(p); !r.Done() {
+			e.wait(stall)
+		}
+	}
+}
+
+func (e *naive) Progress() {}
+
+func (e *naive) Cancel(r *transport.Request, err error) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if !r.Done() {
+		e.end(r.State.(*naiveRequest), err)
+	}
 }
 
 // dequeue removes a message, which is queued.
@@ -72,30 +201,19 @@ func (e *naive) cannotSend(ctx context.Context, to int) error {
 }
 
 func (e *naive) Recv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	info, _, err := e.recv(ctx, from, match, true, kind, into)
-	return info, err
+	var r transport.Request
+	e.StartRecv(ctx, &r, from, match, kind, into)
+	e.Wait(&r)
+	return r.Info, r.Err
 }
 
 func (e *naive) TryRecv(ctx context.Context, from int, match transport.Match, kind string, into []byte) (transport.MessageInfo, bool, error) {
-	return e.recv(ctx, from, match, false, kind, into)
-}
-
-func (e *naive) recv(ctx context.Context, from int, match transport.Match, wait bool, kind string, into []byte) (transport.MessageInfo, bool, error) {
-	defer e.lock(ctx)()
-	m, err := e.find(ctx, from, match, wait)
-	switch {
-	case m == nil:
-		return transport.MessageInfo{}, false, err
-	case m.Type != kind:
-		return m.MessageInfo, true, &transport.TypeError{Peer: m.From, Got: m.Type, Want: kind}
-	case m.Size > len(into):
-		return m.MessageInfo, true, &transport.SizeError{Peer: m.From, Got: m.Size, Want: len(into)}
+	info, found, err := e.Probe(ctx, from, match, false)
+	if !found {
+		return info, false, err
 	}
-	copy(into, m.data)
-	m.received = true
-	e.dequeue(m)
-	e.job.changed.Broadcast()
-	return m.MessageInfo, true, nil
+	info, err = e.Recv(ctx, info.From, transport.Match{Context: match.Context, Tag: info.Tag}, kind, into)
+	return info, true, err
 }
 
 func (e *naive) Probe(ctx context.Context, from int, match transport.Match, wait bool) (transport.MessageInfo, bool, error) {
@@ -118,12 +236,8 @@ func (e *naive) find(ctx context.Context, from int, match transport.Match, wait 
 		if e.ended != nil {
 			return nil, e.ended
 		}
-		for _, m := range e.tagged {
-			if m.context == match.Context &&
-				(from == transport.Any || m.From == from) &&
-				(match.Tag == transport.Any || m.Tag == match.Tag) {
-				return m, nil
-			}
+		if m := e.first(from, match); m != nil {
+			return m, nil
 		}
 		if err := e.noSender(from); err != nil {
 			return nil, err

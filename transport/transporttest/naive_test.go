@@ -30,6 +30,7 @@ type naive struct {
 	last   transport.Signature            // of the last Exchange
 	lost   map[int]string                 // the reasons, by rank
 	tagged []*naiveTagged                 // messages to this rank, in the order sent
+	posted []*naiveRequest                // receives in progress, in the order of their starts
 	copied map[int]int                    // what the copied ones cost, by sender
 }
 
@@ -77,6 +78,9 @@ func (e *naive) Close() error {
 func (e *naive) fail(err error) {
 	if e.ended == nil || err == transport.ErrClosed {
 		e.ended = err
+	}
+	for len(e.posted) > 0 {
+		e.giveUp(e.posted[0])
 	}
 	e.job.changed.Broadcast()
 }

@@ -14,6 +14,7 @@ import (
 // performanceClaims are not part of the contract.
 var performanceClaims = []claim{
 	{"TheSteadyStateAllocatesNothing", testNoAllocations},
+	{"TaggedMessagesAllocateNothing", testTaggedAllocations},
 	{"AShortMessageCompletesWithoutItsReceiver", testEager},
 	{"WhatWasSentInSeveralContextsArrivesAfterClose", testSentInContexts},
 	{"WhatHasArrivedIsReceivedAfterASendToItsSenderHasFailed", testArrivedAfterFailedSend},
@@ -50,6 +51,53 @@ func testNoAllocations(t *testing.T, start Start) {
 			}
 			return nil
 		})
+	}
+}
+
+func testTaggedAllocations(t *testing.T, start Start) {
+	const rounds = 200
+	for _, size := range []int{8, 1000, 100_000} {
+		for _, from := range []int{0, transport.Any} {
+			exchange := func(ctx context.Context, e transport.Endpoint) func() {
+				peer := 1 - e.Rank()
+				source := peer
+				if from == transport.Any {
+					source = from
+				}
+				var r, s transport.Request
+				data, into := make([]byte, size), make([]byte, size)
+				return func() {
+					r.Reset()
+					s.Reset()
+					e.StartRecv(ctx, &r, source, match, "bytes", into)
+					e.StartSend(ctx, &s, peer, match, "bytes", data)
+					e.Wait(&r)
+					e.Wait(&s)
+					if r.Err != nil || s.Err != nil {
+						t.Error(r.Err, s.Err)
+					}
+					if e.Rank() == 0 {
+						if err := e.Send(ctx, peer, match, "bytes", data); err != nil {
+							t.Error(err)
+						}
+					} else if _, err := e.Recv(ctx, source, match, "bytes", into); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			open(t, start, 2).mustAll(func(ctx context.Context, e transport.Endpoint) error {
+				if n := testing.AllocsPerRun(rounds, exchange(ctx, e)); n >= 1 {
+					return fmt.Errorf("tagged messages of %d bytes make %v allocations", size, n)
+				}
+				return nil
+			}, func(ctx context.Context, e transport.Endpoint) error {
+				f := exchange(ctx, e)
+				for range rounds + 1 {
+					f()
+				}
+				return nil
+			})
+		}
 	}
 }
 

@@ -13,8 +13,11 @@ type Pattern struct {
 }
 
 // Matches reports whether a message is one that the pattern asks for.
-func (p *Pattern) Matches(m *Tagged) bool {
-	return m.Context == p.Context &&
+func (p *Pattern) Matches(m *Tagged) bool { return p.Takes(&m.MessageInfo, m.Context) }
+
+// Takes reports whether the pattern asks for a message of a context.
+func (p *Pattern) Takes(m *transport.MessageInfo, context uint32) bool {
+	return context == p.Context &&
 		(p.From == transport.Any || m.From == p.From) &&
 		(p.Tag == transport.Any || m.Tag == p.Tag)
 }

@@ -16,17 +16,25 @@ func (e *Engine) StartLeaving() bool {
 		return false
 	}
 	e.end.leaving = true
+	for i := len(e.messages.inProgress) - 1; i >= 0; i-- {
+		if m := e.messages.inProgress[i]; m.phase != committed {
+			m.finish(transport.ErrClosed)
+		}
+	}
 	for _, o := range e.ops {
-		if o.kind != flushOp && !o.binds() {
+		if o.kind == probeOp {
 			o.Finish(transport.ErrClosed)
 		}
 	}
 	return true
 }
 
-// binds reports whether the operation is in progress and cannot end alone: a peer may
-// use its memory.
-func (o *Op) binds() bool { return !o.over && (o.kind == stepOp || o.subject.committed) }
+// bound reports whether something is in progress that cannot end alone: a peer may use
+// its memory.
+func (e *Engine) bound() bool {
+	return slices.ContainsFunc(e.ops, func(o *Op) bool { return !o.over && o.kind == stepOp }) ||
+		slices.ContainsFunc(e.messages.inProgress, func(m *Message) bool { return m.phase == committed })
+}
 
 // Linger returns when Flushed is called: every message that was sent and completed is
 // where its receiver finds it. It gives up after d, or when the endpoint fails
@@ -50,7 +58,7 @@ func (e *Engine) Linger(d time.Duration) error {
 
 // MayLinger returns why an endpoint that leaves does not wait for its receivers, or nil.
 func (e *Engine) MayLinger() error {
-	if e.end.err == nil && slices.ContainsFunc(e.ops, (*Op).binds) {
+	if e.end.err == nil && e.bound() {
 		return transport.ErrClosed
 	}
 	return e.end.err

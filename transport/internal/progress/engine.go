@@ -42,16 +42,29 @@ type Transport interface {
 	// Poll takes what has arrived from a rank, or from any, without waiting. Waits
 	// says that Await comes next if that brings no match.
 	Poll(from int, waits bool)
+	// Settle does what had to be left while frames were taken.
+	Settle()
 	// PeerError returns why no tagged message comes any more from a rank, or nil.
 	// From any, that is when one is lost or gave up, or all have left.
 	PeerError(from int) error
 	// AddWaiters adds n to the number of operations that wait for tagged messages from
 	// a rank, or from any, or for the transfer of one.
 	AddWaiters(from, n int)
-	// ReturnCredits returns credits to a peer.
+	// ReturnCredits returns credits to a peer. It may be called while frames are taken.
 	ReturnCredits(peer, n int)
-	// SendCTS asks a peer for the contents of a rendezvous message.
+	// SendCTS asks a peer for the contents of a rendezvous message. It may be called
+	// while frames are taken.
 	SendCTS(peer int, number uint32)
+	// SendEager sends a tagged message eagerly, or returns false if it is to go by
+	// rendezvous, or an error. ErrNoLink says that the message waits for LinkUp, and
+	// ErrNoRoom that SendWhenRoom is to send it.
+	SendEager(to int, m transport.Match, typeName string, data []byte) (sent bool, err error)
+	// SendWhenRoom sends an eager message when there is room for it, and calls Written.
+	SendWhenRoom(m *Message)
+	// DropUnwritten undoes SendWhenRoom, unless Written was called.
+	DropUnwritten(m *Message)
+	// Wire returns what writes the frames of rendezvous messages to a peer.
+	Wire(peer int) (*TaggedPeer, Wire)
 }
 
 // An Engine runs the operations of one endpoint. Its lock guards its other fields, and
@@ -69,6 +82,7 @@ type Engine struct {
 	owner      ownership
 	watches    []watch
 	tagged     match.TaggedQueue
+	messages   messages
 	own        match.Credits // for messages of this rank to itself
 	background sync.WaitGroup
 }
@@ -215,6 +229,9 @@ func (e *Engine) Fail(err error) {
 	}
 	e.end.err = err
 	e.transport.Terminate(err)
+	for n := len(e.messages.inProgress); n > 0; n = len(e.messages.inProgress) {
+		e.messages.inProgress[n-1].finish(err)
+	}
 	for _, o := range e.ops {
 		o.Finish(err)
 	}
@@ -269,6 +286,9 @@ func (e *Engine) Interrupt() {
 		e.transport.Interrupt()
 	}
 }
+
+// Owned reports whether an operation is the progress owner.
+func (e *Engine) Owned() bool { return e.owner.taken }
 
 // Asleep reports whether the progress owner sleeps in the kernel.
 func (e *Engine) Asleep() bool { return e.owner.asleep }
@@ -342,10 +362,20 @@ func (e *Engine) CheckContext(o *Op) {
 // expire ends the operations whose context has this Done channel. A step takes the
 // endpoint with it; so does a tagged message whose transfer has begun.
 func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
+	for i := len(e.messages.inProgress) - 1; i >= 0; i-- {
+		switch m := e.messages.inProgress[i]; {
+		case m.done != done:
+		case m.phase != committed:
+			m.finish(transport.Cause(ctx))
+		default:
+			e.Fail(transport.Cause(ctx))
+			return
+		}
+	}
 	for _, o := range e.ops {
 		switch {
-		case o.over || o.done != done:
-		case o.kind != stepOp && !o.subject.committed:
+		case o.over || o.done != done || o.kind == messageOp:
+		case o.kind != stepOp:
 			o.Finish(transport.Cause(ctx))
 		default:
 			e.Fail(transport.Cause(ctx))

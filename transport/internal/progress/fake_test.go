@@ -27,6 +27,9 @@ type fake struct {
 	returned   int // bytes of received messages, for whose credits it is asked
 	cts        []uint32
 	peerErr    error
+	unlinked   bool
+	peer       *TaggedPeer
+	wire       Wire
 }
 
 // run runs a test of an endpoint of a job of three ranks in a bubble, in which
@@ -38,8 +41,8 @@ func run(t *testing.T, test func(t *testing.T, f *fake)) {
 		test(t, f)
 		f.with(func() { f.Close(nil) })
 		f.WaitBackground()
-		if len(f.ops) > 0 || len(f.watches) > 0 {
-			t.Errorf("%d operations and %d watches are left", len(f.ops), len(f.watches))
+		if len(f.ops) > 0 || f.Started() || len(f.watches) > 0 {
+			t.Errorf("%d operations, %d messages and %d watches are left", len(f.ops), len(f.messages.inProgress), len(f.watches))
 		}
 		for peer, n := range f.expected {
 			if n != 0 {
@@ -96,6 +99,18 @@ func (f *fake) Poll(from int, _ bool) {
 	}
 }
 
+// SendEager sends nothing eagerly.
+func (f *fake) SendEager(int, transport.Match, string, []byte) (bool, error) {
+	if f.unlinked {
+		return false, ErrNoLink
+	}
+	return false, nil
+}
+
+func (f *fake) Settle()                            {}
+func (f *fake) SendWhenRoom(*Message)              {}
+func (f *fake) DropUnwritten(*Message)             {}
+func (f *fake) Wire(int) (*TaggedPeer, Wire)       { return f.peer, f.wire }
 func (f *fake) PeerError(int) error                { return f.peerErr }
 func (f *fake) AddWaiters(from, n int)             { f.expected[from] += n }
 func (f *fake) ReturnCredits(_, size int)          { f.returned += size }

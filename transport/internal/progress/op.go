@@ -12,15 +12,14 @@ import (
 type kind uint8
 
 const (
-	stepOp     kind = iota // until every message of a step is complete
-	receiveOp              // for a tagged message that matches a pattern
-	transferOp             // for the transfer of a rendezvous message, either way
-	linkOp                 // for the link to a peer to come up
-	flushOp                // until everything that was queued is written
+	stepOp    kind = iota // until every message of a step is complete
+	probeOp               // until a tagged message that matches a pattern is queued
+	messageOp             // until a tagged message in progress is done
+	flushOp               // until everything that was queued is written
 )
 
 // An Op is an operation in progress: an Exchange, or a wait of the tagged-message
-// protocol.
+// protocol. A goroutine waits in it.
 type Op struct {
 	match.Step // of an Exchange
 
@@ -47,17 +46,14 @@ type waiter struct {
 
 // A subject is what an operation that is no step is about.
 type subject struct {
-	peer      int           // the peer whose end concerns it; transport.Any: every one; noPeer: none
-	pattern   match.Pattern // of a transfer, its Match alone
-	committed bool          // a transfer has begun: the operation cannot be canceled alone
+	pattern match.Pattern // of a probeOp
+	message *Message      // of a messageOp
 }
 
-const noPeer = -2
-
 // Begin begins an operation.
-func (e *Engine) Begin(ctx context.Context) *Op { return e.begin(ctx, stepOp, noPeer) }
+func (e *Engine) Begin(ctx context.Context) *Op { return e.begin(ctx, stepOp) }
 
-func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
+func (e *Engine) begin(ctx context.Context, k kind) *Op {
 	var o *Op
 	if n := len(e.spare); n > 0 {
 		o, e.spare = e.spare[n-1], e.spare[:n-1]
@@ -65,7 +61,7 @@ func (e *Engine) begin(ctx context.Context, k kind, peer int) *Op {
 		o = &Op{engine: e, waiter: waiter{wake: make(chan struct{}, 1)}}
 	}
 	e.begun++
-	o.number, o.kind, o.subject.peer = e.begun, k, peer
+	o.number, o.kind = e.begun, k
 	o.ctx, o.done = ctx, ctx.Done()
 	e.ops = append(e.ops, o)
 	return o
@@ -195,32 +191,12 @@ func (e *Engine) Guard(f func()) {
 	returned = true
 }
 
-// run begins an operation that is no step, calls start, and waits until it is over.
-func (e *Engine) run(ctx context.Context, k kind, peer int, start func(o *Op)) error {
-	o := e.begin(ctx, k, peer)
+// AwaitFlush returns when Flushed is called, or ctx ends.
+func (e *Engine) AwaitFlush(ctx context.Context) error {
+	o := e.begin(ctx, flushOp)
 	defer e.Leave(o)
-	if start != nil {
-		start(o)
-	}
 	return o.Await()
 }
-
-// AwaitLink returns when LinkUp or PeerGone is called for a peer.
-func (e *Engine) AwaitLink(ctx context.Context, peer int) error {
-	return e.run(ctx, linkOp, peer, nil)
-}
-
-// LinkUp wakes the operations that wait for the link to a peer to come up.
-func (e *Engine) LinkUp(peer int) {
-	for _, o := range e.ops {
-		if o.kind == linkOp && o.subject.peer == peer {
-			o.Finish(nil)
-		}
-	}
-}
-
-// AwaitFlush returns when Flushed is called, or ctx ends.
-func (e *Engine) AwaitFlush(ctx context.Context) error { return e.run(ctx, flushOp, noPeer, nil) }
 
 // Flushing reports whether an operation waits for Flushed.
 func (e *Engine) Flushing() bool {
@@ -236,18 +212,31 @@ func (e *Engine) Flushed() {
 	}
 }
 
-// PeerGone ends the operations that wait for a peer that has gone: its rendezvous
-// messages are lost, and no message to it is received any more.
+// PeerGone ends the messages on their way from or to a peer that has gone: its
+// rendezvous messages are lost, and no message to it is received any more. The
+// goroutines that wait for other messages of the peer look what has become of it.
 func (e *Engine) PeerGone(peer int, why error) {
 	e.tagged.Lose(peer)
+	for i := len(e.messages.inProgress) - 1; i >= 0; i-- { // finishing one moves others down, that were looked at
+		if m := e.messages.inProgress[i]; m.peer == peer && m.phase != posted {
+			m.finish(why)
+		}
+	}
 	for _, o := range e.ops {
-		switch {
-		case o.kind == stepOp || o.kind == flushOp:
-		case o.subject.peer != peer && o.subject.peer != transport.Any:
-		case o.kind == transferOp:
-			o.Finish(why)
+		var from int
+		switch o.kind {
+		case probeOp:
+			from = o.subject.pattern.From
+		case messageOp:
+			if o.over || o.subject.message.phase != posted {
+				continue
+			}
+			from = o.subject.message.pattern.From
 		default:
-			o.Finish(nil) // its goroutine looks what has become of the peer
+			continue
+		}
+		if from == peer || from == transport.Any {
+			o.Finish(nil)
 		}
 	}
 }
@@ -259,7 +248,7 @@ func (e *Engine) StartFlusher() {
 	if e.Flushing() {
 		return
 	}
-	o := e.begin(context.Background(), flushOp, noPeer)
+	o := e.begin(context.Background(), flushOp)
 	e.Go(func() {
 		defer e.Leave(o)
 		o.Await()

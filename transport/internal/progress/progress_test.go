@@ -236,8 +236,8 @@ func TestACombineThatPanicsFailsTheEndpoint(t *testing.T) {
 func TestACombineThatPanicsWhileATaggedCallPollsFailsTheEndpoint(t *testing.T) {
 	m := transport.Match{Context: 1, Tag: 1}
 	for name, poll := range map[string]func(f *fake) error{
-		"probe": func(f *fake) error { _, _, err := f.Probe(t.Context(), 1, m, false); return err },
-		"recv":  func(f *fake) error { _, err := f.Recv(t.Context(), 1, m, "bytes", nil); return err },
+		"probe": func(f *fake) error { _, _, err := f.Probe(context.Background(), 1, m, false); return err },
+		"recv":  func(f *fake) error { _, err := f.Recv(context.Background(), 1, m, "bytes", nil); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fake) {
@@ -442,14 +442,28 @@ func TestAFlusherWritesWhileNobodyWaits(t *testing.T) {
 	})
 }
 
-func TestAnOperationAwaitsItsLink(t *testing.T) {
+func TestMessagesWaitForTheirLinkAndAreSentInOrder(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
-		one := do(func() error { f.Lock(); defer f.Unlock(); return f.AwaitLink(t.Context(), 1) })
-		two := do(func() error { f.Lock(); defer f.Unlock(); return f.AwaitLink(t.Context(), 2) })
+		var (
+			p TaggedPeer
+			w wire
+		)
+		f.unlinked = true
+		one, two := f.send(t.Context(), &p, &w), f.send(t.Context(), &p, &w)
+		other := do(func() error { return f.Send(t.Context(), 2, f.tag(1), "bytes", nil) })
+		if len(w.frames) > 0 {
+			t.Errorf("written before the link is up are %v", w.frames)
+		}
+		f.unlinked = false
 		f.with(func() { f.LinkUp(1) })
-		one.check(t, "the wait for rank 1", nil)
-		two.waits(t, "the wait for rank 2")
+		if want := "[RTS 1 RTS 2]"; fmt.Sprint(w.frames) != want {
+			t.Errorf("written are %v, want %s", w.frames, want)
+		}
+		f.with(func() { p.CTS(2).Complete(); p.CTS(1).Complete() })
+		one.check(t, "the first send", nil)
+		two.check(t, "the second send", nil)
+		other.waits(t, "the send to rank 2")
 		f.with(func() { f.PeerGone(2, transport.ErrLost) })
-		two.check(t, "the wait for rank 2", nil) // it looks for itself what has become of rank 2
+		other.check(t, "the send to rank 2", transport.ErrLost)
 	})
 }

@@ -1,7 +1,6 @@
 package progress
 
 import (
-	"context"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -11,39 +10,44 @@ import (
 // A PendingSend is a tagged message that this rank sends by rendezvous, and that is
 // not completely written.
 type PendingSend struct {
-	Number uint32
-	Data   []byte
-	Sent   int // bytes that are written
-	op     *Op // nil if Data is a copy, and no operation waits
+	Number  uint32
+	Data    []byte
+	Sent    int      // bytes that are written
+	message *Message // nil if Data is a copy, which nothing waits for
 }
 
 // Complete ends the wait for the message, all of which is written.
 func (s *PendingSend) Complete() {
-	if s.op != nil {
-		s.op.Finish(nil)
+	if s.message != nil {
+		s.message.finish(nil)
 	}
 }
 
-// Copied reports whether Data is a copy, for which no operation waits.
-func (s *PendingSend) Copied() bool { return s.op == nil }
+// Copied reports whether Data is a copy, which nothing waits for.
+func (s *PendingSend) Copied() bool { return s.message == nil }
 
 // TaggedPeer is the part of a link that is about the tagged messages between this
 // rank and a peer.
 type TaggedPeer struct {
 	Credits  match.Credits
-	Waiters  int // operations that wait for messages from the peer, or for a transfer
+	Waiters  int // what waits for messages from the peer, or for a transfer
 	last     uint32
 	pending  []*PendingSend // announced to the peer (RTS), which has not asked for them (CTS)
 	lastType string         // the type of the last message, so that equal ones share memory
 }
 
-// Announce returns the next rendezvous message to the peer. O is the operation that
-// waits for it, or nil if data is a copy.
-func (p *TaggedPeer) Announce(data []byte, o *Op) *PendingSend {
-	p.last++
-	s := &PendingSend{Number: p.last, Data: data, op: o}
-	p.pending = append(p.pending, s)
+// AnnounceCopy returns the next rendezvous message to the peer. Data is a copy, which
+// nothing waits for.
+func (p *TaggedPeer) AnnounceCopy(data []byte) *PendingSend {
+	s := new(PendingSend)
+	p.announce(s, data)
 	return s
+}
+
+func (p *TaggedPeer) announce(s *PendingSend, data []byte) {
+	p.last++
+	s.Number, s.Data, s.Sent = p.last, data, 0
+	p.pending = append(p.pending, s)
 }
 
 // CTS returns the message that the peer asks for, or nil if it is withdrawn. From here
@@ -54,11 +58,8 @@ func (p *TaggedPeer) CTS(number uint32) *PendingSend {
 		return nil
 	}
 	s := p.pending[i]
-	if s.op != nil {
-		if s.op.over {
-			return nil // its goroutine is about to withdraw it
-		}
-		s.op.subject.committed = true
+	if s.message != nil {
+		s.message.phase = committed
 	}
 	p.pending = slices.Delete(p.pending, i, i+1)
 	return s
@@ -95,22 +96,4 @@ type Wire interface {
 	Withdrawn(s *PendingSend)
 	// Gone reports whether the peer has gone.
 	Gone() bool
-}
-
-// SendRendezvous sends a tagged message by rendezvous, and returns when the peer has
-// asked for it and all of it is written.
-func (e *Engine) SendRendezvous(ctx context.Context, peer int, p *TaggedPeer, w Wire, m transport.Match, typeName string, data []byte) error {
-	o := e.begin(ctx, transferOp, peer)
-	defer e.Leave(o)
-	o.subject.pattern.Match = m
-	s := p.Announce(data, o)
-	e.transport.AddWaiters(peer, 1)
-	defer e.transport.AddWaiters(peer, -1)
-	w.SendRTS(s, m, typeName)
-	err := o.Await()
-	if p.Withdraw(s) && !w.Gone() && e.end.err == nil {
-		w.SendWithdraw(s)
-	}
-	w.Withdrawn(s)
-	return err
 }

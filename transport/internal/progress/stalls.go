@@ -27,19 +27,18 @@ func (e *Engine) Stalls(unsent func(o *Op, peer int) bool) []transport.Stall {
 			if s.Peers != nil {
 				stalls = append(stalls, s)
 			}
-		case o.subject.committed: // both ranks are there: its end takes no further call
-		case o.kind == receiveOp:
-			stalls = append(stalls, o.tagged(o.subject.pattern.From))
-		case o.kind == transferOp:
-			stalls = append(stalls, o.tagged(o.subject.peer))
+		case o.kind == probeOp:
+			stalls = append(stalls, stallOf(o.number, &o.subject.pattern, o.subject.pattern.From))
+		case o.kind == messageOp && o.subject.message.phase != committed: // otherwise both ranks are there
+			m := o.subject.message
+			stalls = append(stalls, stallOf(m.number, &m.pattern, m.peer))
 		}
 	}
 	return stalls
 }
 
-func (o *Op) tagged(peer int) transport.Stall {
-	p := &o.subject.pattern
-	s := transport.Stall{Signature: transport.Signature{Context: p.Context}, Tag: p.Tag, Wait: o.number}
+func stallOf(number uint64, p *match.Pattern, peer int) transport.Stall {
+	s := transport.Stall{Signature: transport.Signature{Context: p.Context}, Tag: p.Tag, Wait: number}
 	if peer >= 0 {
 		s.Peers = []int{peer}
 	}

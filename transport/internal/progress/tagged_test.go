@@ -36,11 +36,8 @@ func (w *wire) note(frame string, s *PendingSend) {
 
 // send begins to send a tagged message to rank 1 by rendezvous.
 func (f *fake) send(ctx context.Context, p *TaggedPeer, w *wire) call {
-	return do(func() error {
-		f.Lock()
-		defer f.Unlock()
-		return f.SendRendezvous(ctx, 1, p, w, f.tag(1), "bytes", []byte("contents"))
-	})
+	f.peer, f.wire = p, w
+	return do(func() error { return f.Send(ctx, 1, f.tag(1), "bytes", []byte("contents")) })
 }
 
 func TestAnEagerMessageIsReceivedWhenItArrives(t *testing.T) {
@@ -272,15 +269,11 @@ func TestWhatARankSentBeforeItWentIsReceived(t *testing.T) {
 func TestALongMessageToItselfIsSentWhenItIsReceived(t *testing.T) {
 	data := make([]byte, match.EagerMax+1)
 	send := func(f *fake, ctx context.Context, data []byte) call {
-		return do(func() error {
-			f.Lock()
-			defer f.Unlock()
-			return f.SendSelf(ctx, f.tag(1), "bytes", data)
-		})
+		return do(func() error { return f.Send(ctx, 0, f.tag(1), "bytes", data) })
 	}
 	recv := func(f *fake) call {
 		return do(func() error {
-			_, err := f.Recv(t.Context(), 0, f.tag(1), "bytes", make([]byte, len(data)))
+			_, err := f.Recv(context.Background(), 0, f.tag(1), "bytes", make([]byte, len(data)))
 			return err
 		})
 	}
@@ -327,14 +320,14 @@ func TestASendIsCheckedBeforeItBegins(t *testing.T) {
 		cancel()
 		f.with(func() {
 			for to, want := range map[int]string{-1: "no rank -1: the job has ranks 0 to 2", 3: "no rank 3: the job has ranks 0 to 2"} {
-				if err := f.CheckSend(t.Context(), to); err == nil || err.Error() != want {
+				if err := f.checkSend(t.Context(), to); err == nil || err.Error() != want {
 					t.Errorf("to rank %d: %v, want %q", to, err, want)
 				}
 			}
-			if err := f.CheckSend(ended, 1); err != context.Canceled {
+			if err := f.checkSend(ended, 1); err != context.Canceled {
 				t.Errorf("with a context that has ended: %v", err)
 			}
-			if err := f.CheckSend(t.Context(), 0); err != nil {
+			if err := f.checkSend(t.Context(), 0); err != nil {
 				t.Errorf("to itself: %v", err)
 			}
 		})
