@@ -21,7 +21,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"terminationMax": terminationMax, "callTextsMax": callTextsMax, "callTextMax": callTextMax, "stallsMax": stallsMax,
 		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
 		"multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
-		"rendezvousMin": rendezvousMin, "rendezvousManyMin": rendezvousManyMin,
+		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
 		"fastMax": fastMax, "fastPolls": fastPolls,

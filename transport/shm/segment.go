@@ -22,7 +22,7 @@ type header struct {
 	job     [16]byte
 }
 
-const version = 3
+const version = 4
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 

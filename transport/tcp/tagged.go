@@ -77,19 +77,8 @@ func (l *link) taggedDone() {
 	}
 }
 
-// control writes a frame without contents before all that is queued.
-func (l *link) control(h header) {
-	if l.err != nil || l.e.engine.Failed() {
-		return
-	}
-	l.out.controls = h.append(l.out.controls)
-	l.flush()
-	if l.out.pending() {
-		l.e.watch(l)
-	}
-}
-
-// controlSoon has settle write a frame without contents: the caller parses.
+// controlSoon has settle write a frame without contents before all that is queued: the
+// caller may be parsing.
 func (l *link) controlSoon(h header) {
 	if l.err == nil && !l.e.engine.Failed() && !l.out.broken {
 		l.out.controls = h.append(l.out.controls)

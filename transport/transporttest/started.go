@@ -49,7 +49,7 @@ func waitFor(e transport.Endpoint, requests ...*startedMessage) error {
 	for i := len(requests) - 1; i >= 0; i-- {
 		e.Wait(&requests[i].Request)
 		if !requests[i].Done() {
-			errs = append(errs, errors.New("Wait has returned before the request is done"))
+			errs = append(errs, errors.New("a request is waited for, and not done"))
 			continue
 		}
 		errs = append(errs, requests[i].Err)

@@ -20,5 +20,6 @@
 // is here as well. A short message is eager: it is copied, and counted by credits that
 // the receiver returns. A long one is sent by rendezvous: the sender announces it (RTS,
 // ready to send), the receiver that picks it answers (CTS, clear to send), and the
-// contents follow in fragments. The transport gives each of these a frame ([Wire]).
+// contents follow in fragments, or as the transport has it. The transport gives each of
+// these a frame ([Wire]).
 package progress
