@@ -180,7 +180,7 @@ func (p *proxy) call(ctx context.Context, o order, combine func(m *reply)) reply
 			switch m.Event {
 			case "waits":
 				defer context.AfterFunc(ctx, func() {})()
-			case "combine":
+			case "combine", "started":
 				combine(&m)
 			case "panic":
 				panic(m.Err.error())
@@ -225,6 +225,60 @@ func (p *proxy) Recv(ctx context.Context, from int, m transport.Match, typeName 
 	copy(into, r.Data)
 	return r.Info, r.Err.error()
 }
+
+// A proxyRequest is a request of a rank: the rank waits for it.
+type proxyRequest struct {
+	done   chan struct{}
+	cancel context.CancelCauseFunc
+	why    error // it was canceled
+}
+
+// start has a request started, and returns when it is.
+func (p *proxy) start(ctx context.Context, r *transport.Request, o order, into []byte) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	q := &proxyRequest{done: make(chan struct{}), cancel: cancel}
+	r.Owner = q
+	started := make(chan struct{})
+	go func() {
+		defer cancel(nil)
+		defer close(q.done)
+		m := p.call(ctx, o, func(*reply) { close(started) })
+		copy(into, m.Data)
+		err := m.Err.error()
+		if err != nil && q.why != nil {
+			err = q.why
+		}
+		r.Finish(m.Info, err)
+	}()
+	select {
+	case <-started:
+	case <-q.done:
+	}
+}
+
+func (p *proxy) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	p.start(ctx, r, order{Call: "startsend", Rank: to, Match: m, Type: typeName, Data: data}, nil)
+}
+
+func (p *proxy) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	p.start(ctx, r, order{Call: "startrecv", Rank: from, Match: m, Type: typeName, N: len(into)}, into)
+}
+
+func (p *proxy) Wait(r *transport.Request) {
+	if q, ok := r.Owner.(*proxyRequest); ok {
+		<-q.done
+	}
+}
+
+func (p *proxy) Cancel(r *transport.Request, err error) {
+	if q, ok := r.Owner.(*proxyRequest); ok && !r.Done() {
+		q.why = err
+		q.cancel(err)
+		<-q.done
+	}
+}
+
+func (p *proxy) Progress() { p.plain(order{Call: "progress"}) }
 
 func (p *proxy) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
 	r := p.call(ctx, order{Call: "tryrecv", Rank: from, Match: m, Type: typeName, N: len(into)}, nil)
@@ -376,6 +430,19 @@ func (s *server) do(ctx *remoteContext, o order) {
 	case "recv":
 		m.Data = make([]byte, o.N)
 		m.Info, err = e.Recv(ctx, o.Rank, o.Match, o.Type, m.Data)
+	case "startsend", "startrecv":
+		var r transport.Request
+		if o.Call == "startsend" {
+			e.StartSend(ctx, &r, o.Rank, o.Match, o.Type, o.Data)
+		} else {
+			m.Data = make([]byte, o.N)
+			e.StartRecv(ctx, &r, o.Rank, o.Match, o.Type, m.Data)
+		}
+		s.send(reply{Number: o.Number, Event: "started"})
+		e.Wait(&r)
+		m.Info, err = r.Info, r.Err
+	case "progress":
+		e.Progress()
 	case "tryrecv":
 		m.Data = make([]byte, o.N)
 		m.Info, m.Found, err = e.TryRecv(ctx, o.Rank, o.Match, o.Type, m.Data)

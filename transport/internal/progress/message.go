@@ -513,9 +513,13 @@ func (e *Engine) Wait(r *transport.Request) {
 	}
 	e.Lock()
 	defer e.Unlock()
+	if m, ok := r.State.(*Message); ok && m.phase == posted {
+		m.look(r) // its peer may have gone since the start
+	}
 	e.wait(r)
 }
 
+// wait returns when a request is done. If it is a posted receive, the caller has looked.
 func (e *Engine) wait(r *transport.Request) {
 	for !r.Done() {
 		m := r.State.(*Message)

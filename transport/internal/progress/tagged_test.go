@@ -251,6 +251,15 @@ func TestARankThatHasGoneEndsTheWaitsForIt(t *testing.T) {
 	})
 }
 
+func TestAReceiveEndsWhoseRankHasGoneBeforeItIsWaitedFor(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var r transport.Request
+		f.StartRecv(t.Context(), &r, 1, f.tag(1), "bytes", nil)
+		f.with(func() { f.peerErr = transport.ErrLeft; f.PeerGone(1, f.peerErr) })
+		do(func() error { f.Wait(&r); return r.Err }).check(t, "the receive", transport.ErrLeft)
+	})
+}
+
 func TestWhatARankSentBeforeItWentIsReceived(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		c := f.recv(t.Context(), 0)
