@@ -172,7 +172,8 @@ func TestCollectivesOnSeveralHostsAreRightAndInTwoLevels(t *testing.T) {
 							return err
 						}
 						combines := strings.Contains(call.name, "reduce")
-						levels := stats.Algorithm == inLevels(t, call.name, text, c.Size())
+						short := strings.TrimSuffix(stats.Algorithm, ",between=recursive-doubling") // of an allgather, which may as well be by ring
+						levels := short == inLevels(t, call.name, text, c.Size())
 						if want := ordered(text) || commutes || !combines; n < 2000 && want != levels {
 							return fmt.Errorf("%s of %d on hosts %s, commutes %v: ran %s", call.name, n, text, commutes, stats.Algorithm)
 						}
