@@ -103,15 +103,18 @@ type polled struct {
 
 func (p *polled) Start(context.Context, transport.Step) (transport.PendingStep, error) {
 	p.left = p.polls
-	return p, nil
+	return (*polledStep)(p), nil
 }
 
-func (p *polled) Poll() (moved, over bool) {
+// A polledStep is the step of a polled.
+type polledStep polled
+
+func (p *polledStep) Poll() (moved, over bool) {
 	p.left--
 	return false, p.left <= 0
 }
 
-func (p *polled) Wait() error {
+func (p *polledStep) Wait() error {
 	p.hasty = p.hasty || p.left > 0
 	return nil
 }

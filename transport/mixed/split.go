@@ -20,7 +20,7 @@ const pollTime = 300 * time.Microsecond
 func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error {
 	s := e.splitStep()
 	s.split(e, &step)
-	if err := s.exchange(ctx); err != nil {
+	if err := s.exchange(ctx, e); err != nil {
 		return err
 	}
 	for _, d := range s.deferred {
@@ -30,8 +30,9 @@ func (e *Endpoint) exchangeBoth(ctx context.Context, step transport.Step) error 
 	return nil
 }
 
-// exchange does both halves.
-func (s *splitStep) exchange(ctx context.Context) error {
+// exchange does both halves. It has the requests of tagged messages make progress at the
+// endpoint whose half is over first.
+func (s *splitStep) exchange(ctx context.Context, e *Endpoint) error {
 	l, r := &s.local, &s.remote
 	defer r.wait() // they have nothing to wait for unless a Combine ends this goroutine
 	defer l.wait()
@@ -47,6 +48,8 @@ func (s *splitStep) exchange(ctx context.Context) error {
 			yield()
 		}
 	}
+	e.drive(e.local)
+	e.drive(e.remote)
 	s.wait()
 	for _, h := range []*half{l, r} {
 		if h.panicked != nil {
