@@ -259,11 +259,15 @@ func testManyAtOnce(t *testing.T, start Start) {
 
 // sendTaggedUntilFull sends messages of a size to rank 1 until one waits for its
 // receiver, and returns how many did not, which are the least at the least. A Send that
-// takes longer than 5 ms waits.
+// takes longer than 5 ms waits, or 50 ms under the race detector.
 func (j *job) sendTaggedUntilFull(size, least int) (n int) {
 	j.Helper()
+	patience := 5 * time.Millisecond
+	if UnderRace {
+		patience *= 10
+	}
 	for {
-		ctx, cancel := context.WithTimeout(j.ctx, 5*time.Millisecond)
+		ctx, cancel := context.WithTimeout(j.ctx, patience)
 		err := sendTagged(ctx, j.ends[0], 1, match, tagged(n, size))
 		cancel()
 		switch {
