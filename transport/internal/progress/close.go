@@ -16,11 +16,7 @@ func (e *Engine) StartLeaving() bool {
 		return false
 	}
 	e.end.leaving = true
-	for i := len(e.messages.inProgress) - 1; i >= 0; i-- {
-		if m := e.messages.inProgress[i]; m.phase != committed {
-			m.finish(transport.ErrClosed)
-		}
-	}
+	e.finishEach(transport.ErrClosed, func(m *Message) bool { return m.phase != committed })
 	for _, o := range e.ops {
 		if o.kind == probeOp {
 			o.Finish(transport.ErrClosed)

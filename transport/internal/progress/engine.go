@@ -229,9 +229,7 @@ func (e *Engine) Fail(err error) {
 	}
 	e.end.err = err
 	e.transport.Terminate(err)
-	for n := len(e.messages.inProgress); n > 0; n = len(e.messages.inProgress) {
-		e.messages.inProgress[n-1].finish(err)
-	}
+	e.finishEach(err, func(*Message) bool { return true })
 	for _, o := range e.ops {
 		o.Finish(err)
 	}
@@ -362,16 +360,11 @@ func (e *Engine) CheckContext(o *Op) {
 // expire ends the operations whose context has this Done channel. A step takes the
 // endpoint with it; so does a tagged message whose transfer has begun.
 func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
-	for i := len(e.messages.inProgress) - 1; i >= 0; i-- {
-		switch m := e.messages.inProgress[i]; {
-		case m.done != done:
-		case m.phase != committed:
-			m.finish(transport.Cause(ctx))
-		default:
-			e.Fail(transport.Cause(ctx))
-			return
-		}
+	if slices.ContainsFunc(e.messages.inProgress, func(m *Message) bool { return m.done == done && m.phase == committed }) {
+		e.Fail(transport.Cause(ctx))
+		return
 	}
+	e.finishEach(transport.Cause(ctx), func(m *Message) bool { return m.done == done })
 	for _, o := range e.ops {
 		switch {
 		case o.over || o.done != done || o.kind == messageOp:

@@ -99,12 +99,13 @@ func (f *fake) Poll(from int, _ bool) {
 	}
 }
 
-// SendEager sends nothing eagerly.
-func (f *fake) SendEager(int, transport.Match, string, []byte) (bool, error) {
+// SendEager sends nothing eagerly. It looks for what has come from the peer before.
+func (f *fake) SendEager(to int, _ transport.Match, _ string, _ []byte) (bool, error) {
 	if f.unlinked {
 		return false, ErrNoLink
 	}
-	return false, nil
+	f.Poll(to, false)
+	return false, f.peerErr
 }
 
 func (f *fake) Settle()                            {}

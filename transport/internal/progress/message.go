@@ -137,17 +137,10 @@ func (m *Message) release(err error) {
 // sparesMax is how many of each kind are kept for later messages.
 const sparesMax = 64
 
-// end ends the message, which is in no queue any more.
+// end ends the message, which is in no queue any more. It is not in progress any more when
+// its announcement is withdrawn: that may show that the peer has gone.
 func (m *Message) end(info transport.MessageInfo, err error) {
 	e := m.engine
-	w, s := m.wire, &m.send
-	if w != nil && err != nil {
-		if m.link.Withdraw(s) && !w.Gone() && e.end.err == nil {
-			w.SendWithdraw(s)
-		}
-		w.Withdrawn(s)
-	}
-	m.exit()
 	all := e.messages.inProgress
 	n := len(all) - 1
 	i := n
@@ -156,6 +149,14 @@ func (m *Message) end(info transport.MessageInfo, err error) {
 	}
 	all[i], all[n] = all[n], nil
 	e.messages.inProgress = all[:n]
+	w, s := m.wire, &m.send
+	if w != nil && err != nil {
+		if m.link.Withdraw(s) && !w.Gone() && e.end.err == nil {
+			w.SendWithdraw(s)
+		}
+		w.Withdrawn(s)
+	}
+	m.exit()
 	for i, o := range m.waiters {
 		o.Finish(nil)
 		m.waiters[i] = nil
@@ -166,6 +167,18 @@ func (m *Message) end(info transport.MessageInfo, err error) {
 	if err == nil && len(e.messages.spare) < sparesMax { // otherwise a frame may refer to it
 		m.send = PendingSend{}
 		e.messages.spare = append(e.messages.spare, m)
+	}
+}
+
+// finishEach ends messages in progress. Ending one may end others: its withdrawal may show
+// that the peer has gone.
+func (e *Engine) finishEach(err error, ends func(m *Message) bool) {
+	for {
+		i := slices.IndexFunc(e.messages.inProgress, ends)
+		if i < 0 {
+			return
+		}
+		e.messages.inProgress[i].finish(err)
 	}
 }
 
@@ -284,12 +297,14 @@ func (e *Engine) LinkUp(peer int) {
 			continue // an earlier one has found that the peer has gone
 		}
 		sent, err := e.transport.SendEager(peer, m.pattern.Match, m.typeName, m.data)
-		if sent || err != nil {
+		switch {
+		case m.request == nil: // this one has found it
+		case sent || err != nil:
 			m.finish(err)
-			continue
+		default:
+			m.exit()
+			m.announce()
 		}
-		m.exit()
-		m.announce()
 	}
 }
 

@@ -217,11 +217,7 @@ func (e *Engine) Flushed() {
 // goroutines that wait for other messages of the peer look what has become of it.
 func (e *Engine) PeerGone(peer int, why error) {
 	e.tagged.Lose(peer)
-	for i := len(e.messages.inProgress) - 1; i >= 0; i-- { // finishing one moves others down, that were looked at
-		if m := e.messages.inProgress[i]; m.peer == peer && m.phase != posted {
-			m.finish(why)
-		}
-	}
+	e.finishEach(why, func(m *Message) bool { return m.peer == peer && m.phase != posted })
 	for _, o := range e.ops {
 		var from int
 		switch o.kind {

@@ -442,6 +442,41 @@ func TestAFlusherWritesWhileNobodyWaits(t *testing.T) {
 	})
 }
 
+func TestMessagesEndOnceIfTheirPeerIsFoundGoneAsTheyAreSent(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		f.unlinked = true
+		one, two := f.send(t.Context(), nil, nil), f.send(t.Context(), nil, nil)
+		f.unlinked = false
+		f.polled = func(int) {
+			f.polled, f.peerErr = nil, transport.ErrLost
+			f.PeerGone(1, f.peerErr)
+		}
+		f.with(func() { f.LinkUp(1) })
+		one.check(t, "the first send", transport.ErrLost)
+		two.check(t, "the second send", transport.ErrLost)
+	})
+}
+
+func TestMessagesEndOnceIfTheirPeerIsFoundGoneAsOneIsWithdrawn(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var (
+			p TaggedPeer
+			w wire
+		)
+		w.breaks = func() { f.PeerGone(1, transport.ErrLost) }
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := []call{f.send(t.Context(), &p, &w), f.send(ctx, &p, &w), f.send(ctx, &p, &w)}
+		cancel()
+		synctest.Wait()
+		calls[0].check(t, "the send that is not canceled", transport.ErrLost)
+		for _, c := range calls[1:] {
+			if over, err := c.ended(); !over || !errors.Is(err, context.Canceled) && !errors.Is(err, transport.ErrLost) {
+				t.Errorf("a canceled send returns %v (over: %v)", err, over)
+			}
+		}
+	})
+}
+
 func TestMessagesWaitForTheirLinkAndAreSentInOrder(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		var (

@@ -23,12 +23,20 @@ func (f *fake) recv(ctx context.Context, n int) call {
 type wire struct {
 	frames []string
 	gone   bool
+	breaks func() // when a withdrawal is written
 }
 
 func (w *wire) SendRTS(s *PendingSend, _ transport.Match, _ string) { w.note("RTS", s) }
-func (w *wire) SendWithdraw(s *PendingSend)                         { w.note("withdraw", s) }
 func (w *wire) Withdrawn(s *PendingSend)                            { w.note("no fragments", s) }
 func (w *wire) Gone() bool                                          { return w.gone }
+
+func (w *wire) SendWithdraw(s *PendingSend) {
+	w.note("withdraw", s)
+	if w.breaks != nil {
+		w.gone = true
+		w.breaks()
+	}
+}
 
 func (w *wire) note(frame string, s *PendingSend) {
 	w.frames = append(w.frames, fmt.Sprintf("%s %d", frame, s.Number))
