@@ -98,7 +98,7 @@ func TestExchangeReturnsWhenBothEndpointsHave(t *testing.T) {
 type polled struct {
 	fake
 	polls, left int
-	hasty       int // how often Wait was called before the step was over
+	early       int // how often Wait was called before the step was over
 }
 
 func (p *polled) Start(context.Context, transport.Step) (transport.PendingStep, error) {
@@ -116,7 +116,7 @@ func (p *polledStep) Poll() (moved, over bool) {
 
 func (p *polledStep) Wait() error {
 	if p.left > 0 {
-		p.hasty++
+		p.early++
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func TestAShortStepOfBothKindsTakesNoSecondGoroutineAndNoMemory(t *testing.T) {
 	}); n >= 1 {
 		t.Errorf("a step makes %v allocations", n)
 	}
-	if n := local.hasty + remote.hasty; n > 10 { // a busy machine may take pollTime away from a step
+	if n := local.early + remote.early; n > 10 { // a busy machine may take pollTime away from a step
 		t.Errorf("an endpoint was waited for %d times, although polling was enough", n)
 	}
 }

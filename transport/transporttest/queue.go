@@ -262,12 +262,12 @@ func testManyAtOnce(t *testing.T, start Start) {
 // takes longer than 5 ms waits, or 50 ms under the race detector.
 func (j *job) sendTaggedUntilFull(size, least int) (n int) {
 	j.Helper()
-	patience := 5 * time.Millisecond
+	limit := 5 * time.Millisecond
 	if UnderRace {
-		patience *= 10
+		limit *= 10
 	}
 	for {
-		ctx, cancel := context.WithTimeout(j.ctx, patience)
+		ctx, cancel := context.WithTimeout(j.ctx, limit)
 		err := sendTagged(ctx, j.ends[0], 1, match, tagged(n, size))
 		cancel()
 		switch {
