@@ -1,0 +1,198 @@
+package progress
+
+import (
+	"context"
+	"slices"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+// StartRecv implements [transport.Messenger].
+func (e *Engine) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	e.Lock()
+	defer e.Unlock()
+	e.startRecv(ctx, r, from, m, typeName, into)
+}
+
+// Recv implements [transport.Messenger]. When ctx ends while the contents of a
+// rendezvous message are on their way, the endpoint's part in the job ends.
+func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	e.Lock()
+	defer e.Unlock()
+	r := e.newRequest()
+	e.startRecv(ctx, r, from, m, typeName, into)
+	e.wait(r)
+	info, err := r.Info, r.Err
+	e.recycle(r)
+	return info, err
+}
+
+func (e *Engine) startRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+	if from != transport.Any && (from < 0 || from >= e.Size) {
+		r.Finish(transport.MessageInfo{}, e.rankError(from))
+		return
+	}
+	if err := e.Err(); err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	p := e.newMessage(ctx, r, from, typeName, into)
+	p.pattern = match.Pattern{From: from, Match: m}
+	p.enter(posted)
+	e.messages.posted = append(e.messages.posted, p)
+	if t := e.tagged.Find(&p.pattern); t != nil {
+		p.take(t)
+	} else {
+		p.look(r)
+	}
+	if !r.Done() {
+		if ctx.Err() != nil && p.phase == posted {
+			p.finish(transport.Cause(ctx))
+		}
+		e.Interrupt()
+	}
+}
+
+// look has a posted receive take what has arrived, and ends it if its message comes no
+// more.
+func (m *Message) look(r *transport.Request) {
+	e := m.engine
+	e.Guard(func() { e.transport.Poll(m.pattern.From, true) }) // a rank that has left may have sent before
+	if r.Done() || m.phase != posted {
+		return
+	}
+	if err := e.transport.PeerError(m.pattern.From); err != nil {
+		m.finish(err)
+	}
+}
+
+// take has a posted receive take the message that it has found in the queue.
+func (m *Message) take(t *match.Tagged) {
+	e := m.engine
+	if !m.fits(&t.MessageInfo) {
+		return
+	}
+	if t.Rendezvous && m.ctx.Err() != nil {
+		m.finish(transport.Cause(m.ctx))
+		return
+	}
+	e.tagged.Remove(t)
+	m.deliver(t)
+	e.Guard(e.transport.Settle)
+}
+
+// fits reports whether a posted receive can take a message. If not, the receive fails.
+func (m *Message) fits(info *transport.MessageInfo) bool {
+	var err error
+	switch {
+	case info.Type != m.typeName:
+		err = &transport.TypeError{Peer: info.From, Got: info.Type, Want: m.typeName}
+	case info.Size > len(m.data):
+		err = &transport.SizeError{Peer: info.From, Got: info.Size, Want: len(m.data)}
+	default:
+		return true
+	}
+	m.engine.unpost(m)
+	m.phase = committed
+	m.end(*info, err)
+	return false
+}
+
+// deliver gives a message that is not queued to a posted receive.
+func (m *Message) deliver(t *match.Tagged) {
+	e := m.engine
+	switch {
+	case t.Rendezvous && t.From != e.Rank:
+		e.unpost(m)
+		m.exit()
+		m.peer, m.tagged = t.From, t
+		m.enter(committed)
+		t.Data, t.Done = m.data[:t.Size], m.pulled
+		e.tagged.Request(t)
+		e.transport.SendCTS(t.From, t.Number)
+	case t.Rendezvous:
+		copy(m.data, t.Data)
+		m.Received(&t.MessageInfo)
+		t.Done(nil)
+	default:
+		copy(m.data, t.Data)
+		m.Received(&t.MessageInfo)
+		e.received(t)
+	}
+}
+
+// Received notes that a posted receive has its message.
+func (m *Message) Received(info *transport.MessageInfo) {
+	m.engine.unpost(m)
+	m.phase = committed
+	m.end(*info, nil)
+}
+
+// transferred ends a transfer: of a receive from a peer, or of a send to this rank
+// itself. A receive whose message was withdrawn is posted again, in its place.
+func (m *Message) transferred(err error) {
+	e := m.engine
+	if err != match.ErrWithdrawn {
+		m.finish(err)
+		return
+	}
+	m.release(err)
+	m.exit()
+	m.peer = m.pattern.From
+	m.enter(posted)
+	i, _ := slices.BinarySearchFunc(e.messages.posted, m.number, func(p *Message, number uint64) int { return int(int64(p.number - number)) })
+	e.messages.posted = slices.Insert(e.messages.posted, i, m)
+	if t := e.tagged.Find(&m.pattern); t != nil {
+		m.take(t)
+	}
+}
+
+// Posted returns the first receive that takes a message whose contents are at hand, or
+// nil. The caller writes them to the beginning of its Data, and calls Received.
+func (e *Engine) Posted(info *transport.MessageInfo, context uint32) *Message {
+	for i := 0; i < len(e.messages.posted); {
+		m := e.messages.posted[i]
+		switch {
+		case !m.pattern.Takes(info, context):
+			i++
+		case m.fits(info): // otherwise it has failed, and is not posted any more
+			return m
+		}
+	}
+	return nil
+}
+
+// Arrived gives a message to the first receive that takes it, or queues it.
+func (e *Engine) Arrived(t *match.Tagged) {
+	for m := e.Posted(&t.MessageInfo, t.Context); m != nil; m = e.Posted(&t.MessageInfo, t.Context) {
+		if !t.Rendezvous || m.ctx.Err() == nil {
+			m.deliver(t)
+			return
+		}
+		m.finish(transport.Cause(m.ctx))
+	}
+	e.queue(t)
+}
+
+// Announced is Arrived for a rendezvous message.
+func (e *Engine) Announced(info *transport.MessageInfo, context, number uint32) {
+	var t *match.Tagged
+	if n := len(e.messages.announced); n > 0 {
+		t, e.messages.announced = e.messages.announced[n-1], e.messages.announced[:n-1]
+	} else {
+		t = new(match.Tagged)
+	}
+	t.MessageInfo, t.Context, t.Rendezvous, t.Number = *info, context, true, number
+	e.Arrived(t)
+}
+
+// queue adds a message that no receive takes, and ends every probe for such a one.
+func (e *Engine) queue(t *match.Tagged) {
+	e.tagged.Add(t)
+	for _, o := range e.ops {
+		if o.kind == probeOp && o.subject.pattern.Matches(t) {
+			o.Finish(nil)
+		}
+	}
+}
