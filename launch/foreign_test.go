@@ -219,7 +219,19 @@ func TestRanksThatComputeEndWithARank(t *testing.T) {
 	} {
 		t.Run("rank "+test.rank+" "+test.how, func(t *testing.T) {
 			t.Parallel()
-			b := startByHand(t, 3, nil, "compute", test.rank, test.how)
+			input, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer input.Close()
+			defer w.Close()
+			b := startByHandWith(t, 3, input, nil, "compute", test.rank, test.how)
+			for _, r := range b.ranks {
+				for !strings.Contains(r.out.String(), "joined") {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			w.Close()
 			statuses := b.wait()
 			for rank, status := range statuses {
 				if fmt.Sprint(rank) != test.rank && (status != 1 || !strings.Contains(b.ranks[rank].err.String(), test.want)) {

@@ -258,8 +258,8 @@ func gaveUp([]string) error {
 	return ep.Exchange(ctx, transport.Step{})
 }
 
-// compute RANK END joins, and says so. When all ranks have, one rank ends: killed, with a
-// status, or because it has given up. The others make no call of the library any more.
+// compute RANK END joins, and says so. When standard input ends, one rank ends: killed, with
+// a status, or because it has given up. The others make no call of the library any more.
 func compute(args []string) error {
 	ep, _, err := Join(context.Background())
 	if err != nil {
@@ -270,6 +270,7 @@ func compute(args []string) error {
 	if args[0] != strconv.Itoa(ep.Rank()) {
 		select {}
 	}
+	io.Copy(io.Discard, os.Stdin)
 	if args[1] != "error" {
 		end(args[1])
 	}
