@@ -325,12 +325,20 @@ func TestAContextIsRegisteredOnce(t *testing.T) {
 	}
 }
 
-func TestTheSteadyStateAllocatesNothing(t *testing.T) {
+func TestTheSteadyStateAllocatesNothing(t *testing.T) { testAllocations(t, false) }
+
+// A rank that waits for long compares its call with those of its peers.
+func TestAStallAllocatesNothing(t *testing.T) { testAllocations(t, true) }
+
+func testAllocations(t *testing.T, stalls bool) {
 	for _, n := range []int{2, 8} {
 		for _, size := range []int{0, 8, 1000, 100_000} {
 			const rounds = 100
 			var allocs float64
 			j := New(n)
+			if stalls {
+				j.stallTimeout = time.Microsecond
+			}
 			ctx, cancel := context.WithCancel(t.Context())
 			var ranks sync.WaitGroup
 			begin := make(chan struct{}, n)

@@ -26,7 +26,7 @@ type stallCheck struct {
 	// The stall record, under Job.mu.
 	recorded bool
 	call     match.Call
-	peers    []int // that the step in progress waits for; nil after it
+	peers    []int // that the step in progress waits for; empty after it
 }
 
 // Requests for a stall check.
@@ -89,7 +89,7 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
 	s.stall.recorded, s.stall.call = true, match.Call{Signature: s.step.signature}
-	s.stall.peers = s.peersDue()
+	s.stall.peers = s.appendPeersDue(s.stall.peers[:0])
 	mine := &s.stall.call
 	for _, l := range s.links {
 		peer := l.sender.to
@@ -116,8 +116,8 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	return nil, transport.Signature{}
 }
 
-// peersDue returns the ranks that the step waits for.
-func (s *commState) peersDue() (peers []int) {
+// appendPeersDue appends the ranks that the step waits for to an empty list.
+func (s *commState) appendPeersDue(peers []int) []int {
 	for _, l := range s.links {
 		if s.dependsOn(l) {
 			peers = append(peers, l.peer(s))
@@ -129,9 +129,9 @@ func (s *commState) peersDue() (peers []int) {
 
 // endStall notes that the step does not wait any more.
 func (s *commState) endStall() {
-	if s.stall.peers != nil {
+	if len(s.stall.peers) != 0 {
 		s.endpoint.job.mu.Lock()
-		s.stall.peers = nil
+		s.stall.peers = s.stall.peers[:0]
 		s.endpoint.job.mu.Unlock()
 	}
 }
@@ -145,7 +145,7 @@ func (e *Endpoint) Stalls() (stalls []transport.Stall) {
 		return nil
 	}
 	for _, s := range e.comms {
-		if s.stall.peers != nil {
+		if len(s.stall.peers) != 0 {
 			stalls = append(stalls, transport.Stall{Signature: s.stall.call.Signature, Peers: slices.Clone(s.stall.peers)})
 		}
 	}
