@@ -58,6 +58,7 @@ func everyCall(ctx context.Context, c *chorale.Comm) map[string]error {
 		"Split":              second(c.Split(ctx, 0, 0)),
 		"Dup":                second(c.Dup(ctx)),
 		"Subset":             second(c.Subset(ctx, []int{0})),
+		"CreateGroup":        second(c.CreateGroup(ctx, []int{0}, 0)),
 		"Grid":               second(c.Grid(ctx, []int{1}, nil)),
 	}
 }

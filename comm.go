@@ -39,6 +39,7 @@ type Comm struct {
 	window      int   // of numbers, in which the last Split has found one
 	nonblocking nonblockingCalls
 	prepared    preparedCalls
+	creation    creation
 	turns       map[int]*turns // of RoundRobin, by tag; under job.mu
 	tagged      taggedUse
 	released    bool // the endpoint has released the context; under job.mu
@@ -169,20 +170,21 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	}
 	defer c.end()
 	color = max(color, undefined)
-	number, all, err := c.agree(ctx, offer{Color: color, Key: key})
+	in := c.splitContext()
+	a := agreement{members: splitCalls{in}, call: "split", parent: c, among: &c.group, tried: c.window}
+	number, err := a.find(ctx, offer{Color: color, Key: key})
+	c.sequence, c.window = in.sequence, a.tried
 	if err != nil || color == undefined {
 		return nil, err
 	}
 	var ranks []int
-	base := uint32(0)
-	for rank, other := range all {
-		base = max(base, other.Base)
+	for rank, other := range a.offers {
 		if other.Color == color {
 			ranks = append(ranks, rank)
 		}
 	}
-	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[a].Key, all[b].Key) })
-	return c.job.newComm(c.subgroup(ranks), number, base), nil
+	slices.SortStableFunc(ranks, func(x, y int) int { return cmp.Compare(a.offers[x].Key, a.offers[y].Key) })
+	return c.job.newComm(c.subgroup(ranks), number, a.base()), nil
 }
 
 // Dup creates a communicator of the same ranks. All ranks call it. See [Comm.Split]
@@ -191,23 +193,32 @@ func (c *Comm) Dup(ctx context.Context) (*Comm, error) { return c.Split(ctx, 0, 
 
 // Subset creates a communicator of some ranks, in the order given. All ranks call
 // it with the same list. Those that are not in the list get nil. A rank that does
-// not exist or is listed twice is an ErrArgument. See [Comm.Split] for other errors.
+// not exist or is listed twice is an ErrArgument. See [Comm.Split] for other errors, and
+// [Comm.CreateGroup] for a call by the members alone.
 func (c *Comm) Subset(ctx context.Context, ranks []int) (*Comm, error) {
 	if c == nil {
 		return nil, c.unusable("subset")
 	}
-	color, key := undefined, 0
-	seen := make(map[int]bool)
-	for i, rank := range ranks {
-		if rank < 0 || rank >= c.size || seen[rank] {
-			return nil, c.rejectCallf("subset", "ranks %v: want ranks 0 to %d, each once", ranks, c.size-1)
-		}
-		seen[rank] = true
-		if rank == c.rank {
-			color, key = 0, i
-		}
+	if !c.areRanks(ranks) {
+		return nil, c.rejectCallf("subset", "ranks %v: want ranks 0 to %d, each once", ranks, c.size-1)
+	}
+	color, key := undefined, slices.Index(ranks, c.rank)
+	if key >= 0 {
+		color = 0
 	}
 	return c.Split(ctx, color, key)
+}
+
+// areRanks reports whether a list has ranks of c, each once.
+func (c *Comm) areRanks(list []int) bool {
+	seen := make(map[int]bool)
+	for _, rank := range list {
+		if rank < 0 || rank >= c.size || seen[rank] {
+			return false
+		}
+		seen[rank] = true
+	}
+	return true
 }
 
 // subgroup returns the group of some ranks of c. This rank must be one of them.

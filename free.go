@@ -34,6 +34,7 @@ func (c *Comm) Free() {
 	for _, own := range c.prepared.all {
 		own.close()
 	}
+	c.creation.free()
 }
 
 // free closes the queue's communicator when the calls that were started are done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -76,6 +77,23 @@ func TestNumbersOfFreedCommunicatorsAreUsedAgain(t *testing.T) {
 			}
 			e.Free()
 			return same(c, "sum", sum, []int{2})
+		},
+		"groups that share ranks": func(ctx context.Context, c *chorale.Comm, i int, n *numbersOf) error {
+			for _, list := range [][]int{{i % 4, (i + 1) % 4}, {2, 1, 0}} {
+				if !slices.Contains(list, c.Rank()) {
+					continue
+				}
+				d, err := c.CreateGroup(ctx, list, 0)
+				if err != nil {
+					return err
+				}
+				n.add(d)
+				if err := chorale.Barrier(ctx, d); err != nil {
+					return err
+				}
+				d.Free()
+			}
+			return nil
 		},
 		"with nonblocking and prepared calls": func(ctx context.Context, c *chorale.Comm, i int, n *numbersOf) error {
 			d, err := c.Dup(ctx)

@@ -12,19 +12,12 @@ import (
 // taken. An offered number is reserved until the result is known. So Splits of
 // different communicators never get one number, and none waits for another: a Split
 // that meets the reservations of another goes on to the next window.
+// CreateGroup does the same, with messages between its members alone.
 
 const (
 	numberBits = 32 - contextBits
 	windows    = 1 << numberBits / 64
 )
-
-// windowAt returns the window in which a communicator looks at its nth attempt. It
-// begins with the window of its own number, and goes through all others by a stride of
-// its own. So two communicators that have met in one window do not meet in the next.
-func (c *Comm) windowAt(n int) uint32 {
-	stride := 2*uint32(mix64(uint64(c.context))) + 1
-	return (c.identity.number/64 + uint32(n)*stride) % windows
-}
 
 // An identity is what a communicator shares with those of its nonblocking and prepared
 // calls: the number in their contexts.
@@ -63,40 +56,68 @@ type offer struct {
 	Fresh      uint64 // those of Free that no freed communicator of this rank has
 }
 
-// agree finds a number for a new communicator. It returns the offers of all ranks.
-func (c *Comm) agree(ctx context.Context, mine offer) (uint32, []offer, error) {
-	in := c.splitContext()
-	defer func() { c.sequence = in.sequence }()
-	all := make([]offer, c.size)
-	for range windows {
-		window := c.windowAt(c.window)
-		c.job.offer(&mine, window, &c.group)
-		reserved := mine.Free
-		number, err := c.agreeOn(ctx, in, window, mine, all, &reserved)
-		if err == nil && number != 0 && mine.Color != undefined {
-			reserved &^= 1 << (number % 64) // from now on the number is in use
-		}
-		c.job.withdraw(window, reserved)
-		if err != nil || number != 0 {
-			return number, all, err
-		}
-		c.window = (c.window + 1) % windows
-	}
-	return 0, nil, c.argumentErrorf("split", "%d communicators are in use: want less", 1<<numberBits)
+// An agreement is the search of some ranks for a number that none of them uses.
+type agreement struct {
+	members
+	call   string
+	parent *Comm
+	among  *group // the ranks that search
+	tried  int    // windows without such a number
+	offers []offer
 }
 
-// agreeOn finds a number in a window, or returns 0 if there is none. It removes from
+// Members are ranks that search for a number.
+type members interface {
+	// gather puts what each rank offers into all.
+	gather(ctx context.Context, all []offer, mine offer) error
+	// sum adds up the numbers of all ranks.
+	sum(ctx context.Context, numbers []uint64) error
+}
+
+// find finds a number. If it fails, the numbers that this rank has offered stay reserved:
+// another rank may have taken one of them.
+func (a *agreement) find(ctx context.Context, mine offer) (uint32, error) {
+	a.offers = make([]offer, a.among.size)
+	for range windows {
+		window := a.window()
+		a.parent.job.offer(&mine, window, a.among)
+		reserved := mine.Free
+		number, err := a.findIn(ctx, window, mine, &reserved)
+		if err != nil {
+			return 0, err
+		}
+		if number != 0 && mine.Color != undefined {
+			reserved &^= 1 << (number % 64) // from now on the number is in use
+		}
+		a.parent.job.withdraw(window, reserved)
+		if number != 0 {
+			return number, nil
+		}
+		a.tried = (a.tried + 1) % windows
+	}
+	return 0, a.parent.argumentErrorf(a.call, "%d communicators are in use: want less", 1<<numberBits)
+}
+
+// window returns the window in which the ranks look next. They begin with that of their
+// communicator's number, and go through all others by a stride of its own. So the ranks
+// of two communicators that have met in one window do not meet in the next.
+func (a *agreement) window() uint32 {
+	stride := 2*uint32(mix64(uint64(a.parent.context))) + 1
+	return (a.parent.identity.number/64 + uint32(a.tried)*stride) % windows
+}
+
+// findIn finds a number in a window, or returns 0 if there is none. It removes from
 // reserved the numbers that are never to be used again.
-func (c *Comm) agreeOn(ctx context.Context, in *Comm, window uint32, mine offer, all []offer, reserved *uint64) (uint32, error) {
-	if err := AllGather(ctx, in, all, []offer{mine}); err != nil {
+func (a *agreement) findIn(ctx context.Context, window uint32, mine offer, reserved *uint64) (uint32, error) {
+	if err := a.gather(ctx, a.offers, mine); err != nil {
 		return 0, err
 	}
 	free, fresh := ^uint64(0), ^uint64(0)
-	for i := range all {
-		free, fresh = free&all[i].Free, fresh&all[i].Fresh
+	for i := range a.offers {
+		free, fresh = free&a.offers[i].Free, fresh&a.offers[i].Fresh
 	}
 	if fresh == 0 && free != 0 {
-		clean, err := c.confirm(ctx, in, window, free)
+		clean, err := a.confirm(ctx, window, free)
 		if err != nil {
 			return 0, err
 		}
@@ -107,6 +128,25 @@ func (c *Comm) agreeOn(ctx context.Context, in *Comm, window uint32, mine offer,
 		return 0, nil
 	}
 	return 64*window + uint32(bits.TrailingZeros64(fresh)), nil
+}
+
+// base returns from where the calls of the new communicator count.
+func (a *agreement) base() (base uint32) {
+	for _, o := range a.offers {
+		base = max(base, o.Base)
+	}
+	return base
+}
+
+// splitCalls are the calls by which all ranks of a communicator search.
+type splitCalls struct{ *Comm }
+
+func (c splitCalls) gather(ctx context.Context, all []offer, mine offer) error {
+	return AllGather(ctx, c.Comm, all, []offer{mine})
+}
+
+func (c splitCalls) sum(ctx context.Context, numbers []uint64) error {
+	return AllReduce(ctx, c.Comm, numbers, numbers, Sum)
 }
 
 // splitContext returns a communicator for the calls of Split while c itself is busy. It
@@ -163,35 +203,36 @@ func (n *numbers) drop(window uint32, numbers uint64) {
 // their communicators have freed them. A number whose ranks have left a message
 // unreceived, or have not made the same number of calls, is never used again: the
 // message would be taken for one of the new communicator.
-func (c *Comm) confirm(ctx context.Context, in *Comm, window uint32, free uint64) (clean uint64, err error) {
+func (a *agreement) confirm(ctx context.Context, window uint32, free uint64) (clean uint64, err error) {
+	j := a.parent.job
 	var sums [64][2]uint64 // of unreceived messages; and of calls, 0 if all ranks agree
-	c.job.mu.Lock()
+	j.mu.Lock()
 	for rest := free; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		if id := c.job.numbers.freed[64*window+uint32(i)]; id != nil {
+		if id := j.numbers.freed[64*window+uint32(i)]; id != nil {
 			sums[i] = [2]uint64{uint64(id.usage.unreceived), -id.usage.calls}
 			if id.group.rank == 0 {
 				sums[i][1] = uint64(id.group.size-1) * id.usage.calls
 			}
 		}
 	}
-	c.job.mu.Unlock()
+	j.mu.Unlock()
 	flat := make([]uint64, 0, len(sums)*2)
 	for i := range sums {
 		flat = append(flat, sums[i][:]...)
 	}
-	if err := AllReduce(ctx, in, flat, flat, Sum); err != nil {
+	if err := a.sum(ctx, flat); err != nil {
 		return 0, err
 	}
-	c.job.mu.Lock()
-	defer c.job.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for rest := free; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
 		number := 64*window + uint32(i)
 		if flat[2*i]|flat[2*i+1] == 0 {
 			clean |= 1 << i
 		}
-		delete(c.job.numbers.freed, number)
+		delete(j.numbers.freed, number)
 	}
 	return clean, nil
 }

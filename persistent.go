@@ -27,12 +27,12 @@ type preparedCalls struct {
 }
 
 // maxPrepared is how many prepared calls a communicator can have at a time.
-const maxPrepared = 1<<contextBits - maxInProgress - 1
+const maxPrepared = creationPart - maxInProgress - 1
 
 // Prepare prepares a persistent call: each Start of the result calls f, with a
 // communicator of the same ranks for this call alone, as for [Start]. All ranks
 // prepare their calls, and free them, in the same order. Preparing sends nothing. A
-// communicator can have 4079 prepared calls at a time; one more is an ErrArgument. The
+// communicator can have 4078 prepared calls at a time; one more is an ErrArgument. The
 // caller frees the result. It holds no goroutine while it is not in progress.
 func Prepare(c *Comm, f Func) (*Persistent, error) {
 	if err := c.checkPart("prepare"); err != nil {
