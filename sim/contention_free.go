@@ -16,23 +16,21 @@ import (
 // no link and no port is requested before it is free again, these times are
 // right. If one is, contended is set, and [queueing] must find the times.
 //
-// Ranks may advance in any order. Depth first, a rank goes on as far as it gets,
-// and with it the ranks that waited for it; most schedules then touch memory
-// that they have touched just before. But links must be requested in the order
-// of steps. Where they are not, outOfOrder is set, and all must be done again
-// breadth first: all ranks that can begin a step begin it before any begins
-// another.
+// Ranks advance in rounds. In a round every rank that can begin a step begins it,
+// in order of ranks, before any begins another. So links are requested in order
+// of steps, and ranks, programs and links are visited in the order in which they
+// lie in memory: the processor fetches them ahead even if there are far more than
+// its caches hold.
 type contentionFree struct {
 	*programTable
 	*network
 	rendezvous
-	config     Config
-	times      *times
-	contended  bool
-	outOfOrder bool
-	links      linkTable
+	config    Config
+	times     *times
+	contended bool
+	links     linkTable
 
-	runnable    []int32 // the ranks that begin a step
+	runnable    rankSet // the ranks that begin a step
 	undelivered int     // messages
 	perStep     []Step
 	minSteps    int // steps of the timeline, with those of ranks that only copy at the end
@@ -42,13 +40,7 @@ type contentionFree struct {
 // ever.
 func runContentionFree(c Config, p *programTable, n *network) (*contentionFree, error) {
 	e := newContentionFree(c, p, n)
-	if c.Sync {
-		e.breadthFirst()
-	} else if e.depthFirst(); e.outOfOrder {
-		p.unmatch()
-		e = newContentionFree(c, p, n)
-		e.breadthFirst()
-	}
+	e.run()
 	if e.undelivered > 0 || len(p.recvs) != len(p.messages) {
 		return nil, e.stuck()
 	}
@@ -64,26 +56,19 @@ func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 		undelivered: len(p.messages),
 	}
 	e.rendezvous = rendezvous{programTable: p, ranks: e.times.ranks}
-	e.runnable = make([]int32, p.ranks)
-	for i := range e.runnable {
-		e.runnable[i] = int32(p.ranks - 1 - i)
+	e.runnable = newRankSet(p.ranks)
+	for rank := range int32(p.ranks) {
+		e.runnable.add(rank)
 	}
 	return e
 }
 
-func (e *contentionFree) depthFirst() {
-	for n := len(e.runnable); n > 0 && !e.outOfOrder; n = len(e.runnable) {
-		rank := e.runnable[n-1]
-		e.runnable = e.runnable[:n-1]
-		e.enterStep(rank)
-	}
-}
-
-func (e *contentionFree) breadthFirst() {
-	var ranks []int32
-	for len(e.runnable) > 0 {
-		ranks, e.runnable = e.runnable, ranks[:0]
-		for _, rank := range ranks {
+// run lets all ranks take all steps that they can.
+func (e *contentionFree) run() {
+	var round []int32
+	for len(e.runnable.ranks) > 0 {
+		round = e.runnable.take(round)
+		for _, rank := range round {
 			e.enterStep(rank)
 		}
 		e.times.beginNext()
@@ -195,12 +180,12 @@ func (e *contentionFree) stepOf(step int32) *Step {
 func (e *contentionFree) endStep(rank int32, s *rankState) {
 	e.release(s)
 	e.times.endStep(rank, e.messages, e.model.Top)
-	e.runnable = append(e.runnable, rank)
+	e.runnable.add(rank)
 }
 
 // request takes a link for a message, and counts the messages that the link is
-// asked to carry in the step. Links that are requested in order of steps, and
-// never before they are free, delay no message.
+// asked to carry in the step. Links that are never requested before they are free
+// delay no message.
 func (e *contentionFree) request(link, step int32, here *Step, start, end float64) {
 	l := e.links.at(link)
 	if start < end {
@@ -214,8 +199,7 @@ func (e *contentionFree) request(link, step int32, here *Step, start, end float6
 		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
 		return
 	case l.step > step+1:
-		e.outOfOrder = true
-		return
+		return // with Sync and steps of copies alone; see unsynchronized
 	case l.congested == 0:
 		here.Congested = append(here.Congested, Load{int(link), 1})
 		l.congested = int32(len(here.Congested))
