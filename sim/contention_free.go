@@ -29,6 +29,8 @@ type contentionFree struct {
 	times     *times
 	contended bool
 	links     linkTable
+	round     int    // that ranks begin steps in: the step of the timeline, except with steps of copies alone
+	mark      uint32 // of its links
 
 	runnable    rankSet // the ranks that begin a step
 	undelivered int     // messages
@@ -53,7 +55,7 @@ func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 		programTable: p, network: n, config: c,
 		times:       newTimes(p, c.Sync, c.Record || c.Sync, false),
 		links:       newLinkTable(n.links, len(p.messages)*c.Topology.Diameter()),
-		undelivered: len(p.messages),
+		undelivered: len(p.messages), mark: 1,
 	}
 	e.rendezvous = rendezvous{programTable: p, ranks: e.times.ranks}
 	e.runnable = newRankSet(p.ranks)
@@ -72,6 +74,11 @@ func (e *contentionFree) run() {
 			e.enterStep(rank)
 		}
 		e.times.beginNext()
+		if e.round < len(e.perStep) {
+			e.mark += uint32(len(e.perStep[e.round].Congested))
+		}
+		e.mark++
+		e.round++
 	}
 }
 
@@ -88,7 +95,7 @@ func (e *contentionFree) enterStep(rank int32) {
 		s.begun = e.times.begun
 	}
 	if e.before != nil {
-		s.begun += e.times.totals[rank].compute(e.before[n], e.model.Top)
+		s.begun += s.compute(e.before[n], e.model.Top)
 	}
 	e.steps[n].timelineStep = s.timelineStep
 	e.times.beginStep(n, s.begun)
@@ -123,8 +130,7 @@ func (e *contentionFree) finishRank(rank int32, s *rankState) {
 	if e.copiesAfter[rank] {
 		e.minSteps = max(e.minSteps, int(s.timelineStep)+1)
 	}
-	total := &e.times.totals[rank]
-	total.End = s.begun + total.compute(e.after[rank], e.model.Top)
+	s.end = s.begun + s.compute(e.after[rank], e.model.Top)
 }
 
 // transfer carries a message from end to end.
@@ -136,13 +142,13 @@ func (e *contentionFree) transfer(i, from, to int32) {
 	}
 	words := e.words(m)
 	step := max(a.timelineStep, b.timelineStep)
-	here := e.stepOf(step)
+	here := e.stepOf(e.round)
 	start := max(a.begun, b.begun)
 	route := e.route(from, to)
 	took := e.duration(words, len(route))
 	end := start + took
 	for _, link := range route {
-		e.request(link, step, here, start, end)
+		e.request(link, here, start, end)
 	}
 	if !e.config.AllPort && took > 0 {
 		e.contended = e.contended || !notAfter(a.sendFree, start) || !notAfter(b.recvFree, start)
@@ -156,8 +162,9 @@ func (e *contentionFree) transfer(i, from, to int32) {
 	if e.times.start != nil {
 		e.times.start[i], e.times.finish[i] = start, end
 	}
-	e.times.totals[from].sent(words, took)
-	e.times.totals[to].received(words, took)
+	a.sending += took
+	b.receiving += took
+	b.receivedWords += words
 	if m.combine() {
 		b.combine += words
 	}
@@ -170,8 +177,8 @@ func (e *contentionFree) transfer(i, from, to int32) {
 }
 
 // stepOf returns a step of the timeline.
-func (e *contentionFree) stepOf(step int32) *Step {
-	for len(e.perStep) <= int(step) {
+func (e *contentionFree) stepOf(step int) *Step {
+	for len(e.perStep) <= step {
 		e.perStep = append(e.perStep, Step{})
 	}
 	return &e.perStep[step]
@@ -186,25 +193,27 @@ func (e *contentionFree) endStep(rank int32, s *rankState) {
 // request takes a link for a message, and counts the messages that the link is
 // asked to carry in the step. Links that are never requested before they are free
 // delay no message.
-func (e *contentionFree) request(link, step int32, here *Step, start, end float64) {
+//
+// A link that one message has requested in this round has the mark of the round.
+// If several have, it has the mark of the round plus 1 plus its index in
+// Step.Congested. The next round's mark is above all of these.
+func (e *contentionFree) request(link int32, here *Step, start, end float64) {
 	l := e.links.at(link)
 	if start < end {
-		e.contended = e.contended || !notAfter(l.freeAt, start)
-		l.freeAt = end
+		e.contended = e.contended || !notAfter(l.freeAt(), start)
+		l.setFreeAt(end)
 	}
 	switch {
-	case l.step < step+1:
-		l.step, l.congested = step+1, 0
+	case l.mark < e.mark:
+		l.mark = e.mark
 		here.LinksInUse++
 		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
 		return
-	case l.step > step+1:
-		return // with Sync and steps of copies alone; see unsynchronized
-	case l.congested == 0:
+	case l.mark == e.mark:
 		here.Congested = append(here.Congested, Load{int(link), 1})
-		l.congested = int32(len(here.Congested))
+		l.mark += uint32(len(here.Congested))
 	}
-	load := &here.Congested[l.congested-1]
+	load := &here.Congested[l.mark-e.mark-1]
 	load.Messages++
 	here.MaxLinkLoad = max(here.MaxLinkLoad, load.Messages)
 }

@@ -1,6 +1,10 @@
 package sim
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
 
 // A linkTable is the use of directed links. Where a network has far more links
 // than messages can cross, it lists only those that some message has crossed.
@@ -10,15 +14,23 @@ type linkTable struct {
 	mask uint32
 }
 
-// A linkState is the use of one directed link.
+// A linkState is the use of one directed link. It has no float64, which would make
+// it 16 bytes long rather than 12.
 type linkState struct {
-	freeAt    float64
-	step      int32 // 1 + the last step in which a message requested it
-	congested int32 // 0 if one did; otherwise 1 + the link's index in Step.Congested
+	free [8]byte // when the link is free again
+	mark uint32  // the last round that requested it, and how: see contentionFree.request; 0 for none
+}
+
+func (l *linkState) freeAt() float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64(l.free[:]))
+}
+
+func (l *linkState) setFreeAt(at float64) {
+	binary.LittleEndian.PutUint64(l.free[:], math.Float64bits(at))
 }
 
 // A listedLink has its place by a hash of its id, or the next free place. A place
-// is free as long as the step of its state is 0.
+// is free as long as its mark is 0.
 type listedLink struct {
 	linkState
 	id int32
@@ -34,14 +46,14 @@ func newLinkTable(links, crossings int) linkTable {
 	return linkTable{list: make([]listedLink, room), mask: uint32(room - 1)}
 }
 
-// at returns the state of a link. The caller sets its step.
+// at returns the state of a link. The caller sets its mark.
 func (t *linkTable) at(link int32) *linkState {
 	if t.all != nil {
 		return &t.all[link]
 	}
 	for i := uint32(link) * 0x9e3779b1 >> 7; ; i++ {
 		l := &t.list[i&t.mask]
-		if l.step == 0 || l.id == link {
+		if l.mark == 0 || l.id == link {
 			l.id = link
 			return &l.linkState
 		}

@@ -163,11 +163,10 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 			words = q.before[s.step]
 		}
 	}
-	total := &q.times.totals[rank]
-	took := total.compute(words, q.model.Top)
+	took := s.compute(words, q.model.Top)
 	switch {
 	case over:
-		total.End = s.begun + took
+		s.end = s.begun + took
 	case at+took > q.now:
 		q.events.add(at+took, event{stepStart, rank})
 	default:
@@ -341,8 +340,9 @@ func (q *queueing) deliver(i int32, at float64) {
 	q.times.span(step).cover(start, at)
 	q.times.delayNext(at, i)
 	words := q.words(m)
-	q.times.totals[e.from].sent(words, at-start)
-	q.times.totals[e.to].received(words, at-start)
+	a.sending += at - start
+	b.receiving += at - start
+	b.receivedWords += words
 	if m.combine() {
 		b.combine += words
 	}

@@ -100,7 +100,7 @@ func (r *Result) Name(link int) string { return topo.LinkName(r.Config.Topology,
 func (e *contentionFree) result(t *times) *Result {
 	out := &Result{
 		Config: e.config, Ranks: len(t.ranks), Steps: len(e.perStep), Messages: len(e.messages),
-		PerStep: e.perStep, PerRank: t.totals,
+		PerStep: e.perStep, PerRank: t.totals(e.programTable),
 	}
 	for i := range out.PerStep {
 		s := &out.PerStep[i]
@@ -110,8 +110,8 @@ func (e *contentionFree) result(t *times) *Result {
 			s.Start, s.End = t.spans[i].start, t.spans[i].end
 		}
 	}
-	for i := range t.totals {
-		out.Time = max(out.Time, t.totals[i].End)
+	for i := range t.ranks {
+		out.Time = max(out.Time, t.ranks[i].end)
 	}
 	p := solved{programTable: e.programTable, network: e.network, times: t}
 	out.Path = p.criticalPath()

@@ -97,8 +97,9 @@ func (p *solved) later(i int32) int32 {
 // criticalPath follows the time of the last rank back to where it began.
 func (p *solved) criticalPath() (legs []Leg) {
 	slowest := 0
-	for r := range p.totals {
-		if p.totals[r].End > p.totals[slowest].End {
+	ranks := p.times.ranks
+	for r := range ranks {
+		if ranks[r].end > ranks[slowest].end {
 			slowest = r
 		}
 	}
@@ -124,7 +125,7 @@ func (p *solved) criticalPath() (legs []Leg) {
 		p.timePath(legs, path)
 	}
 	for k := range legs {
-		next := p.totals[slowest].End // when the leg after this one starts
+		next := ranks[slowest].end // when the leg after this one starts
 		if k+1 < len(legs) {
 			next = legs[k+1].Ready
 			if legs[k+1].Waited > 0 {

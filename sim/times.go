@@ -2,9 +2,8 @@ package sim
 
 // times is when everything happens.
 type times struct {
-	ranks  []rankState
-	totals []Rank // per rank
-	spans  []span // per step of the timeline
+	ranks []rankState
+	spans []span // per step of the timeline
 
 	// With Sync, per step of a rank: the message that all ranks waited for, or -1
 	// before the first message. Otherwise nil.
@@ -43,7 +42,7 @@ func (s *span) cover(start, end float64) {
 // newTimes makes room for the times of messages if perMessage, and for what
 // they waited for if waits.
 func newTimes(p *programTable, sync, perMessage, waits bool) *times {
-	t := &times{ranks: make([]rankState, p.ranks), totals: make([]Rank, p.ranks), begunBy: -1, nextBy: -1}
+	t := &times{ranks: make([]rankState, p.ranks), begunBy: -1, nextBy: -1}
 	for rank := range t.ranks {
 		t.ranks[rank].step, t.ranks[rank].cause = p.first[rank], -1
 	}
@@ -87,13 +86,15 @@ func (t *times) delayNext(at float64, message int32) {
 // beginNext lets all ranks, with Sync, begin their next steps.
 func (t *times) beginNext() { t.begun, t.begunBy = t.next, t.nextBy }
 
-// A rankState is the current step of one rank.
+// A rankState is the current step of one rank, and its totals so far. It fills two
+// lines of a processor's cache.
 type rankState struct {
 	step    int32  // its current step
 	pending int32  // messages of the step that have not arrived, at either end; 0 before it has begun
 	cause   int32  // the last of those that have, and before that, of the step before; -1 for none
 	as      uint32 // its flag: lastSent or lastReceived; 0 if the step has no messages
-	combine int    // words to combine when all have
+
+	sends, recvs span32 // of its step, once begun: its messages and receives
 
 	timelineStep     int32 // the first step of the timeline in which the current step can begin
 	nextTimelineStep int32 // the same of its next step, as far as known
@@ -101,27 +102,20 @@ type rankState struct {
 	begun   float64 // when the step began
 	arrived float64 // when the last message arrived
 
+	sendIndex, recvIndex int32 // of its step: see rendezvous
+
 	sendFree, recvFree float64 // when its ports are free again; not with all ports
 
-	sends, recvs         span32 // of its step, once begun: its messages and receives
-	sendIndex, recvIndex int32  // of its step: see rendezvous
+	combine       int // words to combine when all messages of the step have arrived
+	receivedWords int // these and those below: see Rank
+	sending       float64
+	receiving     float64
+	combining     float64
+	end           float64
 }
 
 // A span32 is a range of messages or receives.
 type span32 struct{ lo, hi int32 }
-
-// sent and received count a message at its two ends.
-func (r *Rank) sent(words int, took float64) {
-	r.Sent++
-	r.SentWords += words
-	r.Sending += took
-}
-
-func (r *Rank) received(words int, took float64) {
-	r.Received++
-	r.ReceivedWords += words
-	r.Receiving += took
-}
 
 // awaitNothing lets a step of copies alone end. What let it begin is the message
 // that all ranks waited for, or if nothing took time the last of the rank's own.
@@ -145,9 +139,9 @@ func (s *rankState) arrive(message int32, flag uint32, nextTimelineStep int32, a
 }
 
 // compute charges the rank for combining some words.
-func (r *Rank) compute(words int, top float64) (took float64) {
+func (s *rankState) compute(words int, top float64) (took float64) {
 	took = top * float64(words)
-	r.Combining += took
+	s.combining += took
 	return took
 }
 
@@ -157,7 +151,7 @@ func (t *times) endStep(rank int32, messages []message, top float64) {
 	s := &t.ranks[rank]
 	s.begun = s.arrived
 	if s.combine > 0 {
-		s.begun += t.totals[rank].compute(s.combine, top)
+		s.begun += s.compute(s.combine, top)
 		t.span(s.nextTimelineStep-1).cover(s.begun, s.begun)
 		s.combine = 0
 	}
@@ -167,4 +161,24 @@ func (t *times) endStep(rank int32, messages []message, top float64) {
 	t.delayNext(s.begun, s.cause)
 	s.timelineStep = s.nextTimelineStep
 	s.step++
+}
+
+// totals returns the totals of every rank, when all messages have arrived.
+func (t *times) totals(p *programTable) []Rank {
+	all := make([]Rank, len(t.ranks))
+	for rank := range t.ranks {
+		s := &t.ranks[rank]
+		sends, endSends := p.sentBy(int32(rank))
+		recvs, endRecvs := p.receivedBy(int32(rank))
+		words := 0
+		for i := sends; i < endSends; i++ {
+			words += p.words(&p.messages[i])
+		}
+		all[rank] = Rank{
+			Sent: int(endSends - sends), Received: int(endRecvs - recvs),
+			SentWords: words, ReceivedWords: s.receivedWords,
+			Sending: s.sending, Receiving: s.receiving, Combining: s.combining, End: s.end,
+		}
+	}
+	return all
 }
