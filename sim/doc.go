@@ -32,7 +32,8 @@
 // Parallel Computing (2nd ed.), 2.5 and 4.
 //
 // Inside, the programs of all ranks become one flat table. The contention-free
-// engine matches each message with its receive when both its ends have begun
+// engine lets ranks advance in rounds, in order of ranks, so that memory is read
+// in order. It matches each message with its receive when both its ends have begun
 // their steps, gives it its step of the timeline, and times it as if none
 // waited. Only if a link or port is then requested before it is free, the
 // queueing engine simulates the events one by one; the messages that share

@@ -29,11 +29,11 @@ func (e *TooLargeError) Unwrap() error { return ErrTooLarge }
 
 // The memory of a simulation, in bytes.
 const (
-	perMessage      = 20 // with what finds its ends again where ranks take steps in another order
+	perMessage      = 20 // with its ends, which are found again for an error or where messages wait
 	perStep         = 20 // with the words that copies combine before it
-	perResource     = 16 // per directed link of a network,
-	perListed       = 60 // or per link that a message crosses
-	perRank         = 190
+	perResource     = 12 // per directed link of a network,
+	perListed       = 40 // or per link that a message crosses
+	perRank         = 220
 	perQueued       = 90  // per message, where messages wait for each other,
 	perQueue        = 8   // and per directed link
 	perRecorded     = 136 // per message of a log,

@@ -59,8 +59,8 @@ type Part struct {
 // Time is linear in the number of links that messages cross. With Share or a
 // MemoryBandwidth, each start and end also takes time in proportion to the
 // messages under way. Memory is 12 bytes per message, and as many per step of a
-// rank; 170 per rank; and 16 per directed link of the network, or if that is less
-// at most 60 per link that a message crosses. Messages that wait for each other
+// rank; 215 per rank; and 12 per directed link of the network, or if that is less
+// at most 40 per link that a message crosses. Messages that wait for each other
 // take about 90 bytes more.
 func Run(c Config, parts ...Part) (*Result, error) {
 	ranks, err := c.validate(parts)
