@@ -2,8 +2,8 @@
 //
 // A kernel works on bytes, so that a transport can call it without
 // knowing the element type. [For] finds the fastest kernel of an operation and
-// a kind of number that the processor can run: assembly with AVX-512 or AVX2,
-// else loops in Go. The tests hold each to the plainest loop that says it.
+// a kind of number that the processor can run: assembly with AVX-512, AVX2 or
+// NEON, else loops in Go. The tests hold each to the plainest loop that says it.
 package kernel
 
 import (
@@ -11,7 +11,7 @@ import (
 	"reflect"
 )
 
-//go:generate go run -C gen . -pkg kernel -out ../kernel_amd64.s -stubs ../stubs_amd64.go -table ../table_amd64.go
+//go:generate go run -C gen . -pkg kernel -out ../kernel_amd64.s -stubs ../stubs_amd64.go -dir ..
 
 // An Op is a built-in operation.
 type Op uint8
@@ -47,7 +47,8 @@ func (o Op) String() string {
 //
 // The bits of an element depend on those of its operands alone, not on its
 // place, the length or the alignment. Only the loops in Go may take either of
-// two NaN, as the compiler chooses; assembly takes the left one.
+// two NaN, as the compiler chooses. Assembly takes the left one; on arm64, the
+// right one if that alone is signaling.
 type Func func(dst, a, b []byte)
 
 // For returns the kernel of op for numbers of a kind, or nil if op does not
@@ -56,16 +57,20 @@ type Func func(dst, a, b []byte)
 func For(op Op, kind reflect.Kind) Func { return find(best, op, kind) }
 
 // A path is a way to compute. Later ones are better, and need more of the
-// processor.
+// processor. Each architecture has its own beside the loops, which are the first.
 type path uint8
 
-const (
-	loops path = iota
-	withAVX2
-	withAVX512
-)
+const loops path = 0
 
-func (p path) String() string { return [...]string{"loops", "avx2", "avx512"}[p] }
+func (p path) String() string { return pathNames[p] }
+
+// A key says what a kernel is for.
+type key struct {
+	op   Op
+	kind reflect.Kind
+}
+
+type kernels map[key]Func
 
 // find returns the best kernel that needs no more than p.
 func find(p path, op Op, kind reflect.Kind) Func {

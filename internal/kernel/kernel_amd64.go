@@ -6,6 +6,13 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
+const (
+	withAVX2 = loops + 1 + iota
+	withAVX512
+)
+
+var pathNames = []string{"loops", "avx2", "avx512"}
+
 // best is what the processor can do, and the operating system lets it.
 var best = detect()
 
@@ -18,14 +25,6 @@ func detect() path {
 	}
 	return withAVX2
 }
-
-// A key says what a kernel is for.
-type key struct {
-	op   Op
-	kind reflect.Kind
-}
-
-type kernels map[key]Func
 
 // assembly returns the kernel in assembly that needs no more than p; nil if
 // there is none.
