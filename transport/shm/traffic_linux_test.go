@@ -152,6 +152,7 @@ func traffic(e *Endpoint, round int) error {
 
 func TestAMessageWhoseMemoryCannotBeReadIsRequested(t *testing.T) {
 	ends := job(t, 2)
+	needCMA(t, &ends[0].links[1])
 	hold(ends[0])
 	ends[0].state.cma.value.Add(2) // so that reading it seems to bring something else
 	data := bytes.Repeat([]byte("denied"), 100_000)
