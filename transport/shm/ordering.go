@@ -12,8 +12,8 @@ import (
 // they promise. There is no lock. Each word has one writer, except a rank's status and
 // futex words, which its peers change as well, by compare-and-swap and by addition.
 // Loads and stores are those of sync/atomic, which are sequentially consistent, except
-// for storeRelease and invalidate (ordering_amd64.go, ordering_other.go), which are
-// weaker. The protocols:
+// for storeRelease and invalidate (ordering_amd64.go, ordering_weak.go), which are
+// weaker. Docs/memory-ordering.md goes through every word. The protocols:
 //
 //  1. Rings. The sender fills the cell, then publishes its sequence word (release).
 //     The receiver loads the sequence word (acquire), then reads the cell, and the
@@ -46,8 +46,12 @@ import (
 //     while it is written. The termination record is written before the status says
 //     that the rank has terminated, and never again. A call text is invalidated
 //     before it is written, and its hash published afterwards; a reader loads the hash
-//     before and after it copies the text. Where loads may be reordered, the copy can be
-//     torn nevertheless: that spoils an error message, and nothing else.
+//     before and after it copies the text, with loadFence before the second load.
+//
+//  6. Memory that a peer reads by cross-memory attach. The rank that gives up, or leaves,
+//     stores that in its status word (storeFenced) before its caller may write to the
+//     memory again. A peer that has read there loads the status word afterwards
+//     (loadFence), and drops what it has read unless the rank is still there.
 
 // publish makes the frame in a cell visible. Number is that of the frame.
 func (c *cell) publish(number uint32, k frameKind) {
@@ -208,8 +212,16 @@ func (s *rankState) lifecycle() uint64 { return s.status.Load() & lifecycleMask 
 // so before.
 func (s *rankState) join() bool { return s.status.CompareAndSwap(absent, joined) }
 
-// terminate publishes the rank's termination record.
-func (s *rankState) terminate(lifecycle uint64) { s.status.Store(lifecycle) }
+// terminate publishes the rank's termination record. From then on the rank's memory is
+// its program's again.
+func (s *rankState) terminate(lifecycle uint64) { storeFenced(&s.status, lifecycle) }
+
+// stillJoined reports whether what was read before in the memory of the rank's process
+// was read before the rank terminated.
+func (s *rankState) stillJoined() bool {
+	loadFence()
+	return s.lifecycle() == joined
+}
 
 // announceSleep says what the rank sleeps for. It returns the value of the futex word
 // to sleep on, and false where the rank cannot sleep.

@@ -22,5 +22,12 @@ func storeRelease64(word *atomic.Uint64, value uint64) {
 	*(*uint64)(unsafe.Pointer(word)) = value
 }
 
+// storeFenced stores a word before everything that is loaded or stored after it.
+func storeFenced(word *atomic.Uint64, value uint64) { word.Store(value) }
+
+// loadFence keeps what was loaded before it before the atomic loads that follow. On amd64
+// all loads are in order.
+func loadFence() {}
+
 // invalidate stores 0 before everything that is stored after it.
 func invalidate(word *atomic.Uint32) { storeRelease(word, 0) }

@@ -136,7 +136,7 @@ func (s *rankState) call(hash uint32) string {
 		}
 		n := min(c.size, callTextMax)
 		text := string(c.text[:n])
-		if c.hash.Load() == hash {
+		if loadFence(); c.hash.Load() == hash {
 			return text
 		}
 	}

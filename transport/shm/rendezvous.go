@@ -149,7 +149,7 @@ func (l *link) readAnnounced(t partial) bool {
 		switch {
 		case got == before: // not allowed: ask for the message
 			l.cma = cmaFails
-		case l.state.lifecycle() != joined: // its memory may have been reused before it was read
+		case !l.state.stillJoined(): // its memory may have been reused before it was read
 			l.readTermination()
 			l.e.engine.Fail(l.err)
 			return false

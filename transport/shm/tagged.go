@@ -364,7 +364,7 @@ func (l *link) receiveAddress(p *fragmentPayload) bool {
 		return true
 	}
 	switch {
-	case l.state.lifecycle() != joined: // its memory may have been reused before it was read
+	case !l.state.stillJoined(): // its memory may have been reused before it was read
 		l.readTermination()
 		return false
 	case l.processEnded(): // another process may have its number by now

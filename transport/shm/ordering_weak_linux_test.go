@@ -1,0 +1,41 @@
+package shm
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestFences reads what the compiler makes for arm64 of the functions of
+// ordering_weak.go. No processor that reorders as arm64 may is needed for that, nor would
+// one show it in each run.
+func TestFences(t *testing.T) {
+	functions := map[string]string{}
+	for _, f := range parseListing(compile(t, "arm64"), lineRanges{}) {
+		var ops []string
+		for _, c := range f.code {
+			ops = append(ops, c.op)
+		}
+		functions[f.name[strings.LastIndexByte(f.name, '/')+1:]] = strings.Join(ops, " ")
+	}
+	const addition = `LDADDALW|STLXRW` // with LSE or without, whichever the compiler puts first
+	for name, want := range map[string]string{
+		"shm.storeRelease":           `\bSTLRW\b`,
+		"shm.storeRelease64":         `\bSTLR\b`,
+		"shm.storeFenced":            `\bSTLR\b.*\bLDAR\b`,
+		"shm.invalidate":             `\bSTLRW\b.*\bLDARW\b`,
+		"shm.loadFence":              addition,
+		"shm.(*rankState).terminate": `\bSTLR\b.*\bLDAR\b`,
+		// In those that read memory that is not theirs, the fence is before the load behind
+		// it.
+		"shm.(*rankState).stillJoined": `(` + addition + `).*\bLDAR\b`,
+		"shm.(*rankState).call":        `\bCALL\b.*(` + addition + `).*\bLDARW\b`,
+	} {
+		switch ops, compiled := functions[name]; {
+		case !compiled:
+			t.Errorf("the compiler has made no %s", name)
+		case !regexp.MustCompile(want).MatchString(ops):
+			t.Errorf("%s is %s: want %s", name, ops, want)
+		}
+	}
+}
