@@ -20,3 +20,8 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		t.Errorf("a tagged message is eager up to %d bytes", match.EagerMax)
 	}
 }
+
+// The page on the order of accesses has all that is atomic.
+func TestThePageOnOrderHasEveryWord(t *testing.T) {
+	pagetest.CheckWords(t, "memory-ordering.md", "Between goroutines", pagetest.AtomicFields(t, "."))
+}

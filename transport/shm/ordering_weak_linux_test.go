@@ -1,9 +1,12 @@
 package shm
 
 import (
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/chorale-go/chorale/internal/pagetest"
 )
 
 // TestFences reads what the compiler makes for arm64 of the functions of
@@ -38,4 +41,20 @@ func TestFences(t *testing.T) {
 			t.Errorf("%s is %s: want %s", name, ops, want)
 		}
 	}
+}
+
+// The page on the order of accesses has all that ranks share, and all that is atomic.
+func TestThePageOnOrderHasEveryWord(t *testing.T) {
+	want := pagetest.AtomicFields(t, ".")
+	for _, shared := range []any{
+		header{}, ring{}, cell{}, multicastPayload{}, rankState{}, cmaProbe{}, callText{}, stallRecord{}, terminationRecord{},
+	} {
+		s := reflect.TypeOf(shared)
+		for i := range s.NumField() {
+			if f := s.Field(i); f.Name != "_" && f.Type.PkgPath() != "sync/atomic" {
+				want = append(want, s.Name()+"."+f.Name)
+			}
+		}
+	}
+	pagetest.CheckWords(t, "memory-ordering.md", "Shared memory", want)
 }
