@@ -60,6 +60,9 @@ func TestCachedCallAllocatesNothing(t *testing.T) {
 		"AllReduceFunc": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
 			return chorale.AllReduceFunc(ctx, c, buf[:n], buf[n:2*n], chorale.Op[float64]{Combine: average})
 		},
+		"AllReduceFunc over slices": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			return chorale.AllReduceFunc(ctx, c, buf[:n], buf[n:2*n], chorale.Op[float64]{CombineSlice: averages})
+		},
 		"Gather": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
 			return chorale.Gather(ctx, c, buf[:3*n], buf[3*n:4*n], 1)
 		},
@@ -142,6 +145,12 @@ func TestMessagesAllocateNothingButTheirRequests(t *testing.T) {
 }
 
 func average(a, b float64) float64 { return (a + b) / 2 }
+
+func averages(dst, a, b []float64) {
+	for i := range dst {
+		dst[i] = average(a[i], b[i])
+	}
+}
 
 func TestPreparedCallAllocatesNothing(t *testing.T) {
 	var prepared [2]*chorale.Persistent

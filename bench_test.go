@@ -91,20 +91,28 @@ func BenchmarkAllReduce1MiB(b *testing.B) {
 }
 
 // BenchmarkAllReduceFunc1MiB is BenchmarkAllReduce1MiB with an operation of the
-// caller's own.
+// caller's own, over elements and over slices.
 func BenchmarkAllReduceFunc1MiB(b *testing.B) {
-	for _, p := range []int{2, 4, 8} {
-		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
-			bufs := make([][]float32, p)
-			for i := range bufs {
-				bufs[i] = make([]float32, 1<<18)
+	for form, add := range map[string]chorale.Op[float32]{
+		"elements": {Commutative: true, Combine: func(a, b float32) float32 { return a + b }},
+		"slices": {Commutative: true, CombineSlice: func(dst, a, b []float32) {
+			for i := range dst {
+				dst[i] = a[i] + b[i]
 			}
-			add := chorale.Op[float32]{Combine: func(a, b float32) float32 { return a + b }, Commutative: true}
-			b.SetBytes(1 << 20)
-			benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
-				return chorale.AllReduceFunc(ctx, c, bufs[c.Rank()], bufs[c.Rank()], add)
+		}},
+	} {
+		for _, p := range []int{2, 4, 8} {
+			b.Run(fmt.Sprintf("%s/p=%d", form, p), func(b *testing.B) {
+				bufs := make([][]float32, p)
+				for i := range bufs {
+					bufs[i] = make([]float32, 1<<18)
+				}
+				b.SetBytes(1 << 20)
+				benchmark(b, p, func(ctx context.Context, c *chorale.Comm) error {
+					return chorale.AllReduceFunc(ctx, c, bufs[c.Rank()], bufs[c.Rank()], add)
+				})
 			})
-		})
+		}
 	}
 }
 

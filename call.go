@@ -79,7 +79,7 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	chosen := mergeOptions(options)
 	a.elem = reflect.TypeFor[T]()
 	a.algorithm, a.schedule = chosen.algorithm, chosen.schedule
-	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.Combine != nil, a.op.Commutative
+	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.custom(), a.op.Commutative
 	call := c.cache.find(&a.callKey, &a.counts)
 	if call == nil {
 		var err error
@@ -95,7 +95,7 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	signature.Call = call.signature
 	var err error
 	if a.custom {
-		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, signature, in, out, a.op.Combine)
+		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, signature, in, out, a.op)
 	} else if err = call.plan.Run(ctx, c.job.endpoint, signature, in, out, call.op); err != nil {
 		err = c.failed(a.collective.String(), err)
 	}
@@ -125,7 +125,7 @@ func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
 		} else if f := kernelOf(a); f != nil {
 			compiled.op = builtinOp(f)
 		} else {
-			return nil, c.argumentErrorf(name, "the operation has no Combine function")
+			return nil, c.argumentErrorf(name, "the operation has no function: want Combine or CombineSlice")
 		}
 	}
 	size := int(unsafe.Sizeof(*new(T)))

@@ -29,11 +29,11 @@ func kernelOf[T any](a *arguments[T]) kernel.Func {
 }
 
 // A callerOp is an operation of the caller's on bytes. A cached call has one, and each
-// use of the call sets its function.
+// use of the call sets its functions.
 type callerOp[T any] struct {
-	combine func(a, b T) T
-	op      exec.Op
-	inside  bool // combine is being called, or has not returned
+	given  Op[T]
+	op     exec.Op
+	inside bool // a function of the caller's is being called, or has not returned
 }
 
 func newCallerOp[T any]() *callerOp[T] {
@@ -45,12 +45,20 @@ func newCallerOp[T any]() *callerOp[T] {
 	return f
 }
 
-// each combines element by element.
+// each combines two vectors.
 func (f *callerOp[T]) each(into, a, b []byte) {
+	dst := elements[T](into)
+	if len(dst) == 0 {
+		return
+	}
+	x, y := elements[T](a)[:len(dst)], elements[T](b)[:len(dst)]
 	f.inside = true
-	x, y := elements[T](a), elements[T](b)
-	for i := range elements[T](into) {
-		elements[T](into)[i] = f.combine(x[i], y[i])
+	if f.given.CombineSlice != nil {
+		f.given.CombineSlice(dst, x, y)
+	} else {
+		for i, combine := 0, f.given.Combine; i < len(dst); i++ {
+			dst[i] = combine(x[i], y[i])
+		}
 	}
 	f.inside = false
 }
@@ -58,10 +66,10 @@ func (f *callerOp[T]) each(into, a, b []byte) {
 // run runs a plan with the operation. If the function panics or leaves the goroutine,
 // what this rank has not computed yet is never sent: run ends the rank's part in the
 // job, so that every rank that needs it fails with the reason.
-func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transport.Signature, in, out []byte, combine func(a, b T) T) (err error) {
-	f.combine = combine
+func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transport.Signature, in, out []byte, given Op[T]) (err error) {
+	f.given = given
 	defer func() {
-		f.combine = nil
+		f.given = Op[T]{}
 		if !f.inside {
 			return
 		}

@@ -52,7 +52,7 @@ func TestArgumentErrorsLeaveTheCommunicatorUsable(t *testing.T) {
 		}, `chorale: barrier on rank R: algo: barrier "turnstile" on 3 ranks: no algorithm "turnstile": want`},
 		{"no operation", func(ctx context.Context, c *chorale.Comm) error {
 			return chorale.AllReduceFunc(ctx, c, []int{1}, []int{1}, chorale.Op[int]{})
-		}, "chorale: allreduce on rank R: the operation has no Combine function"},
+		}, "chorale: allreduce on rank R: the operation has no function: want Combine or CombineSlice"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			onRanks(t, 3, func(ctx context.Context, c *chorale.Comm) error {

@@ -9,23 +9,39 @@ import "github.com/chorale-go/chorale/internal/kernel"
 // is passed to a function whose name ends in Func:
 //
 //	chorale.AllReduceFunc(ctx, c, dst, src, chorale.Op[Matrix]{Combine: mul})
+//
+// It is given by Combine or by CombineSlice; either suffices. Combine costs a call of
+// the function per element, and suits short vectors and large elements. CombineSlice
+// costs a call per message, and runs at the speed of the caller's loop. If both are
+// given, only CombineSlice is called.
+//
+// Either is called on the goroutine of the call, between messages. So it may call
+// functions of this package; a collective on the communicator of the call gets
+// ErrBusy. If it panics or calls runtime.Goexit, the call fails, and the rank's part
+// in the job ends: no rank gets a result that the operation has not finished, and
+// those that need one fail with ErrAborted and the reason.
 type Op[T any] struct {
 	// Combine returns a ⊕ b. It must be associative, depend on nothing but a and b,
 	// and be the same on all ranks.
-	//
-	// It is called on the goroutine of the call, between messages. So it may call
-	// functions of this package; a collective on the communicator of the call gets
-	// ErrBusy. If it panics or calls runtime.Goexit, the call fails, and the rank's
-	// part in the job ends: no rank gets a result that the operation has not
-	// finished, and those that need one fail with ErrAborted and the reason.
 	Combine func(a, b T) T
+
+	// CombineSlice sets dst[i] to a[i] ⊕ b[i] for every i. The three slices have the
+	// same length, which is not 0, and need not be that of the vector: a call combines
+	// a vector piece by piece. Dst may be the same memory as a or b, so that an element
+	// of dst is written after those of a and b at its place are read; otherwise the
+	// slices do not overlap. CombineSlice keeps none of them, and writes dst alone. What
+	// an element becomes depends on nothing but a[i] and b[i].
+	CombineSlice func(dst, a, b []T)
 
 	// Commutative says that a ⊕ b equals b ⊕ a, which allows more algorithms.
 	// Without it, operands are combined in the order of their ranks.
 	Commutative bool
 
-	builtin kernel.Op // counts if Combine is nil
+	builtin kernel.Op // counts unless the operation is the caller's
 }
+
+// custom reports whether the operation is the caller's.
+func (o *Op[T]) custom() bool { return o.Combine != nil || o.CombineSlice != nil }
 
 // Integer is the set of element types of the bitwise operations.
 type Integer interface {

@@ -66,9 +66,21 @@ func failsAt(k int, fail func()) (op chorale.Op[int64], failed *bool) {
 	}}, failed
 }
 
+// sliceFailsAt is failsAt for an operation over slices.
+func sliceFailsAt(k int, fail func()) (op chorale.Op[int64], failed *bool) {
+	op, failed = failsAt(k, fail)
+	combine := op.Combine
+	op.Combine, op.CombineSlice = nil, func(dst, a, b []int64) {
+		for i := range dst {
+			dst[i] = combine(a[i], b[i])
+		}
+	}
+	return op, failed
+}
+
 // operationFails makes a call in which the operation of one rank fails at its kth
-// combination. It reports whether it has come to that.
-func operationFails(t *testing.T, transport string, p, rank, k int, r reduction, o chorale.Option, fail func()) (failed bool) {
+// combination. It reports whether it has come to that. Failing is failsAt or sliceFailsAt.
+func operationFails(t *testing.T, transport string, p, rank, k int, r reduction, o chorale.Option, failing func(int, func()) (chorale.Op[int64], *bool), fail func()) (failed bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -77,9 +89,9 @@ func operationFails(t *testing.T, transport string, p, rank, k int, r reduction,
 		me := c.Rank()
 		var done sync.WaitGroup
 		done.Go(func() { // a goroutine of its own, because of Goexit
-			op, myFailed := failsAt(1<<30, nil)
+			op, myFailed := failing(1<<30, nil)
 			if me == rank {
-				op, myFailed = failsAt(k, fail)
+				op, myFailed = failing(k, fail)
 				defer func() { failed = *myFailed }()
 			}
 			results[me] = make([]int64, perRank*p)
@@ -119,7 +131,7 @@ func TestPanicOfAnOperationLeavesNoWrongResult(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%v/%s/p=%d", r.collective, a.Name, p), func(t *testing.T) {
 					for rank := range p {
-						for k := 0; operationFails(t, "inproc", p, rank, k, r, chorale.WithAlgorithm(a.Name), func() { panic("boom") }); k += 2 {
+						for k := 0; operationFails(t, "inproc", p, rank, k, r, chorale.WithAlgorithm(a.Name), failsAt, func() { panic("boom") }); k += 2 {
 						}
 					}
 				})
@@ -134,7 +146,8 @@ func TestPanicOrGoexitOfAnOperationOnEachTransport(t *testing.T) {
 			for _, r := range reductions {
 				t.Run(fmt.Sprintf("%s/%s/%v", how, transport, r.collective), func(t *testing.T) {
 					for rank := range 3 {
-						operationFails(t, transport, 3, rank, 2, r, chorale.WithAlgorithm(""), fail)
+						operationFails(t, transport, 3, rank, 2, r, chorale.WithAlgorithm(""), failsAt, fail)
+						operationFails(t, transport, 3, rank, 2, r, chorale.WithAlgorithm(""), sliceFailsAt, fail)
 					}
 				})
 			}

@@ -1,6 +1,8 @@
 package chorale_test
 
 import (
+	"unsafe"
+
 	"github.com/chorale-go/chorale"
 )
 
@@ -34,6 +36,7 @@ func floats[T float32 | float64]() elementKind[T] {
 		{"sum", chorale.Sum[T](), func(a, b T) T { return a + b }},
 		{"min", chorale.Min[T](), func(a, b T) T { return min(a, b) }},
 		{"user function", chorale.Op[T]{Combine: func(a, b T) T { return a + b }}, func(a, b T) T { return a + b }},
+		{"user slices", sliceOp(func(a, b T) T { return a + b }), func(a, b T) T { return a + b }},
 	}}
 }
 
@@ -52,5 +55,27 @@ func affines() elementKind[affine] {
 	then := func(f, g affine) affine { return affine{f.A * g.A, f.B*g.A + g.B} }
 	return elementKind[affine]{func(seed uint64) affine { return affine{uint32(seed) | 1, uint32(seed >> 32)} }, true, []operation[affine]{
 		{"then", chorale.Op[affine]{Combine: then}, then},
+		{"then over slices", sliceOp(then), then},
 	}}
+}
+
+// sliceOp returns an operation over slices. It panics if they are not what
+// Op.CombineSlice says. The element form, which must not be called, panics too.
+func sliceOp[T any](combine func(a, b T) T) chorale.Op[T] {
+	overlap := func(a, b []T) bool {
+		from, to := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
+		bytes := uintptr(len(a)) * unsafe.Sizeof(a[0])
+		return from != to && from < to+bytes && to < from+bytes
+	}
+	return chorale.Op[T]{
+		Combine: func(a, b T) T { panic("Combine beside CombineSlice") },
+		CombineSlice: func(dst, a, b []T) {
+			if len(dst) == 0 || len(a) != len(dst) || len(b) != len(dst) || overlap(dst, a) || overlap(dst, b) {
+				panic("the slices differ in length, are empty, or overlap")
+			}
+			for i := range dst {
+				dst[i] = combine(a[i], b[i])
+			}
+		},
+	}
 }
