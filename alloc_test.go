@@ -66,6 +66,14 @@ func TestCachedCallAllocatesNothing(t *testing.T) {
 		"Gather": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
 			return chorale.Gather(ctx, c, buf[:3*n], buf[3*n:4*n], 1)
 		},
+		"ScatterStrided": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			column := chorale.Strided[float64]{Data: buf[3*n:], Block: 1, Stride: 2, Count: n / 4}
+			return chorale.ScatterStrided(ctx, c, column, chorale.Strided[float64]{Data: buf, Block: 3, Stride: 5, Count: n / 4}, 1)
+		},
+		"GatherStrided": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
+			column := chorale.Strided[float64]{Data: buf[3*n:], Block: 1, Stride: 2, Count: n / 4}
+			return chorale.GatherStrided(ctx, c, chorale.Strided[float64]{Data: buf, Block: 3, Stride: 5, Count: n / 4}, column, 1)
+		},
 		"AllGather": func(ctx context.Context, c *chorale.Comm, buf []float64) error {
 			return chorale.AllGather(ctx, c, buf[:3*n], buf[3*n:4*n])
 		},
@@ -108,6 +116,13 @@ func TestMessagesAllocateNothingButTheirRequests(t *testing.T) {
 		}{
 			"SendRecv": {0, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {
 				_, err := chorale.SendRecv(ctx, c, in, chorale.AnyRank, out, peer, 0)
+				return err
+			}},
+			"SendRecvStrided": {0, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {
+				third := func(s []float64) chorale.Strided[float64] {
+					return chorale.Strided[float64]{Data: s, Block: 1, Stride: 3, Count: (len(s) + 2) / 3}
+				}
+				_, err := chorale.SendRecvStrided(ctx, c, third(in), chorale.AnyRank, third(out), peer, 0)
 				return err
 			}},
 			"Send, Probe and Recv": {0, func(ctx context.Context, c *chorale.Comm, out, in []float64, peer int) error {

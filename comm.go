@@ -34,6 +34,7 @@ type Comm struct {
 
 	cache       callCache
 	memory      exec.Memory
+	packing     packing
 	identity    *identity
 	splitter    *Comm // makes the calls of Split
 	window      int   // of numbers, in which the last Split has found one
@@ -118,7 +119,7 @@ func (j *job) newComm(g group, number, base uint32) *Comm {
 // newComm returns a communicator of one context.
 func newComm(j *job, g group, context uint32, id *identity) *Comm {
 	c := &Comm{job: j, group: g, context: context, sequence: id.base, identity: id}
-	c.cache.kept, c.memory.Held = &id.kept, &id.kept.memory
+	c.cache.kept, c.packing.kept, c.memory.Held = &id.kept, &id.kept, &id.kept.memory
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	id.open++

@@ -85,6 +85,7 @@ func (c *Comm) release() {
 	j.endpoint.Release(c.context)
 	c.cache.clear()
 	c.memory.Free()
+	c.packing.close()
 	if c.splitter != nil {
 		c.splitter.cache.clear()
 		c.splitter.memory.Free()

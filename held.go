@@ -15,7 +15,8 @@ type Held struct {
 	Programs int
 	// Memory is the bytes of memory that calls compute in: what the largest call has
 	// needed, and 1/16 more, and so many again as for Calls. A call needs at most a few
-	// times the bytes of its vectors.
+	// times the bytes of its vectors. With it come up to 4 memories of calls on strided
+	// views, each of the elements of the longest view packed there so far.
 	Memory int
 	// Endpoint is what the rank's endpoint holds of messages. Package transport names
 	// the bounds.

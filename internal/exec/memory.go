@@ -20,9 +20,9 @@ const cacheLine = 64
 // align returns n rounded up to whole cache lines.
 func align(n int) int { return (n + cacheLine - 1) &^ (cacheLine - 1) }
 
-// atLeast returns at least n bytes, aligned for any element type. Their contents are
+// AtLeast returns at least n bytes, aligned for any element type. Their contents are
 // those that the last run has left.
-func (m *Memory) atLeast(n int) []byte {
+func (m *Memory) AtLeast(n int) []byte {
 	if n > len(m.bytes) {
 		m.grow(n)
 	}

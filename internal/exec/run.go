@@ -41,7 +41,7 @@ func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 	if p.padding.gap == 0 {
 		return p.run(ctx, ep, sig, in, out, op)
 	}
-	bytes := p.memory.atLeast(p.copyAt)
+	bytes := p.memory.AtLeast(p.copyAt)
 	paddedIn := bytes[p.padding.inAt:][:p.in.Len()]
 	paddedOut := bytes[p.padding.outAt:][:p.out.Len()]
 	p.padding.pad(paddedIn, in)
@@ -56,7 +56,7 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
 	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out
 	if p.copyAt > 0 {
-		m[sched.Scratch].lo, m[sched.Scratch].bytes = p.scratch.Lo, p.memory.atLeast(p.copyAt)
+		m[sched.Scratch].lo, m[sched.Scratch].bytes = p.scratch.Lo, p.memory.AtLeast(p.copyAt)
 	}
 	if p.needsCopy && Overlap(in, out) {
 		p.copyInput(&m)
@@ -83,7 +83,7 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Si
 // copyInput replaces In by a copy of it.
 func (p *Plan) copyInput(m *memories) {
 	in := m[sched.In].bytes
-	bytes := p.memory.atLeast(p.copyAt + len(in))
+	bytes := p.memory.AtLeast(p.copyAt + len(in))
 	copy(bytes[p.copyAt:], in)
 	m[sched.In].bytes, m[sched.Scratch].bytes = bytes[p.copyAt:][:len(in)], bytes
 	m[sched.Scratch].lo = p.scratch.Lo
