@@ -31,7 +31,7 @@ func newBench() *cobra.Command {
 		mpiexec  string
 	)
 	cmd := &cobra.Command{
-		Use:   "bench [OP…] -n N",
+		Use:   "bench [OP[:FORM]…] -n N",
 		Short: "Measure collectives and messages: time, bandwidth, and ratios to the machine's limits",
 		Long: `Measure collectives on this machine; all of them if none is named.
 
@@ -53,6 +53,24 @@ ranks, or on a grid of ranks:
   exchange   SendRecv by both ranks at the same time
   rate       16 messages one way by StartSend and StartRecv, and an empty answer
   halo       StartSend to and StartRecv from the 4 neighbors on a periodic 2-D grid
+  split      Split into the lower and the upper half of the ranks, and Free
+
+OP:FORM is another form of the call, in a row of its own:
+  nonblocking  Start, and Wait at once
+  overlap      Start, computing without a call, and Wait. Every rank computes for
+               20 µs, and 1 µs more for each 1000 BYTES. The times are of all three.
+               What is hidden is 1 - (MEDIAN - computing) / alone, as in OSU's
+               benchmarks: computing and alone are the medians of the computing and
+               of the nonblocking call alone, measured before
+  prepared     Start and Wait of what Prepare has returned
+  uneven       ScatterV, GatherV, AllGatherV, ReduceScatterV or AllToAllV, with parts
+               of BYTES/2 and 3*BYTES/2 by turns
+  half         on the communicators of the lower and of the upper half of the ranks
+               at the same time; N is that of all
+  func         a reduction by a function of two elements, Op.Combine
+  slices       a reduction by a function of slices, Op.CombineSlice
+  columns      exchange, scatter and gather of a column of a matrix of float64, by
+               strided views: of 16 columns, or of one for each rank
 
 The limits of the machine are measured in the same run: a copy of BYTES by one
 thread, the exchange of a cache line between two threads, free and pinned to
@@ -75,12 +93,14 @@ With --format json:
 "iterations":…,"min":…,"median":…,"p99":…,"mean":…,"verified":…,"bandwidth":…,
 "toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…}],
 "cacheLine":…,"cacheLinePinned":…,"loopback":…}}
+A row of overlap has "overlap", the part that is hidden, from 0 to 1.
 A limit that could not be measured is 0, and so are the ratios to it.
 With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
   chorale bench pingpong exchange rate halo -n 2 --transport shm
+  chorale bench allreduce allreduce:nonblocking allreduce:overlap -n 2 --sizes 8,1M
   chorale bench -n 4 --transport mpi --mpiexec 'mpirun --oversubscribe'
   chorale bench -n 4 --format gobench --count 10 > new.txt`,
 	}

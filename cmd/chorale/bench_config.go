@@ -69,7 +69,7 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 			return nil, nil, err
 		}
 		sizes := c.Sizes
-		if name == sched.Barrier.String() {
+		if cell.Collective == sched.Barrier && cell.Pattern == "" || cell.Pattern == "split" {
 			sizes = []int{0}
 		}
 		for _, size := range sizes {
@@ -94,20 +94,26 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 	return cells, skipped, nil
 }
 
-// parseCell returns a cell of a collective or a pattern.
-func parseCell(name string) (bench.Cell, error) {
-	if slices.Contains(bench.Patterns(), name) {
-		return bench.Cell{Pattern: name}, nil
+// parseCell returns a cell of a collective or a pattern, in a form if there is a colon.
+func parseCell(name string) (cell bench.Cell, err error) {
+	op, form, hasForm := strings.Cut(name, ":")
+	cell.Form = form
+	if slices.Contains(bench.Patterns(), op) {
+		cell.Pattern = op
+	} else if cell.Collective, err = sched.ParseCollective(op); err != nil {
+		return cell, err
 	}
-	op, err := sched.ParseCollective(name)
-	return bench.Cell{Collective: op}, err
+	if hasForm && form == "" {
+		return cell, fmt.Errorf("%q: want a form after the colon, one of %s", name, strings.Join(bench.FormsOf(cell), ", "))
+	}
+	return cell, cell.Valid()
 }
 
 func (c *benchConfig) specs(cell bench.Cell) (specs []string) {
 	if c.Algorithm != "all" {
 		return []string{c.Algorithm}
 	}
-	if cell.Pattern != "" {
+	if cell.Pattern != "" || cell.Form == "columns" {
 		return []string{""}
 	}
 	for _, a := range algo.For(cell.Collective) {
@@ -124,8 +130,11 @@ func possible(cell bench.Cell, p int) error {
 	if err := cell.Valid(); err != nil || cell.Algorithm == "" {
 		return err
 	}
-	if cell.Pattern != "" {
-		return fmt.Errorf("%s has no algorithm: want no --algorithm", cell.Pattern)
+	if cell.Pattern != "" || cell.Form == "columns" {
+		return fmt.Errorf("%s has no algorithm: want no --algorithm", cell.Name())
+	}
+	if cell.Form == "half" {
+		p = (p + 1) / 2
 	}
 	root := 0
 	if cell.Collective == sched.Shift {

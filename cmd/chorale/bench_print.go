@@ -33,6 +33,9 @@ func (m *measurement) printTable(w io.Writer) error {
 		if r.Winner {
 			mark = "*"
 		}
+		if r.Overlap != nil {
+			mark = fmt.Sprintf("%.0f%% hidden", 100**r.Overlap)
+		}
 		lines = append(lines, []string{
 			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
 			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean),

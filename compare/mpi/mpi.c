@@ -32,7 +32,14 @@ struct buffers {
 	char *in, *out;
 };
 
+static double now(void) { /* µs */
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
+}
+
 static int root, roots; /* the root rotates over ranks 0 to roots-1 */
+static int rotating;
 
 static int next_root(void) {
 	int now = root;
@@ -44,32 +51,36 @@ static int next_root(void) {
 /* A call whose message has this many bytes. */
 typedef void call(int bytes);
 
-static void do_bcast(int n) { MPI_Bcast(out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
-static void do_reduce(int n) { MPI_Reduce(in, out, n / 4, MPI_FLOAT, MPI_SUM, next_root(), MPI_COMM_WORLD); }
-static void do_scatter(int n) { MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
-static void do_gather(int n) { MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), MPI_COMM_WORLD); }
-static void do_allgather(int n) { MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD); }
-static void do_allreduce(int n) { MPI_Allreduce(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
-static void do_alltoall(int n) { MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD); }
-static void do_scan(int n) { MPI_Scan(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
-static void do_exscan(int n) { MPI_Exscan(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
-static void do_barrier(int n) { (void)n; MPI_Barrier(MPI_COMM_WORLD); }
+static MPI_Comm comm; /* of the collectives */
+static int comm_rank, comm_size;
+static MPI_Op op; /* of the reductions */
+
+static void do_bcast(int n) { MPI_Bcast(out, n, MPI_BYTE, next_root(), comm); }
+static void do_reduce(int n) { MPI_Reduce(in, out, n / 4, MPI_FLOAT, op, next_root(), comm); }
+static void do_scatter(int n) { MPI_Scatter(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), comm); }
+static void do_gather(int n) { MPI_Gather(in, n, MPI_BYTE, out, n, MPI_BYTE, next_root(), comm); }
+static void do_allgather(int n) { MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, comm); }
+static void do_allreduce(int n) { MPI_Allreduce(in, out, n / 4, MPI_FLOAT, op, comm); }
+static void do_alltoall(int n) { MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, comm); }
+static void do_scan(int n) { MPI_Scan(in, out, n / 4, MPI_FLOAT, op, comm); }
+static void do_exscan(int n) { MPI_Exscan(in, out, n / 4, MPI_FLOAT, op, comm); }
+static void do_barrier(int n) { (void)n; MPI_Barrier(comm); }
 
 static void do_reduce_scatter_block(int n) {
-	MPI_Reduce_scatter_block(in, out, n / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Reduce_scatter_block(in, out, n / 4, MPI_FLOAT, op, comm);
 }
 
 /* The same by the call that takes a length for each rank. */
 static int *counts;
 static void do_reduce_scatter(int n) {
-	for (int i = 0; i < size; i++)
+	for (int i = 0; i < comm_size; i++)
 		counts[i] = n / 4;
-	MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Reduce_scatter(in, out, counts, MPI_FLOAT, op, comm);
 }
 
 static void do_shift(int n) {
-	MPI_Sendrecv(in, n, MPI_BYTE, (rank + 1) % size, 0, out, n, MPI_BYTE, (rank + size - 1) % size, 0,
-		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(in, n, MPI_BYTE, (comm_rank + 1) % comm_size, 0, out, n, MPI_BYTE, (comm_rank + comm_size - 1) % comm_size, 0,
+		     comm, MPI_STATUS_IGNORE);
 }
 
 /* Patterns of messages: file pattern.go of package internal/bench has the same. */
@@ -133,6 +144,15 @@ static void do_halo(int n) {
 	MPI_Waitall(have, pending, MPI_STATUSES_IGNORE);
 }
 
+static void do_split(int n) {
+	(void)n;
+	MPI_Comm half;
+	MPI_Comm_split(MPI_COMM_WORLD, 2 * rank / size, rank, &half);
+	MPI_Comm_free(&half);
+}
+
+#include "forms.h"
+
 static const struct {
 	const char *collective, *function;
 	call *run;
@@ -154,13 +174,8 @@ static const struct {
 	{"exchange", "MPI_Sendrecv", do_exchange},
 	{"rate", "MPI_Isend MPI_Irecv", do_rate},
 	{"halo", "MPI_Isend MPI_Irecv", do_halo},
+	{"split", "MPI_Comm_split MPI_Comm_free", do_split},
 };
-
-static double now(void) { /* µs */
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
-}
 
 static double batch(call *run, int bytes, int n) {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -214,27 +229,49 @@ static int stable(int n) {
 	return m - lo <= precision * m && hi - m <= precision * m;
 }
 
-static void measure(int which, int bytes, const char *name, const char *transport, struct buffers b, double warm, double limit) {
-	call *run = calls[which].run;
+/* Takes samples of the time of a call, and returns their number. */
+static int sample(call *run, int bytes, double warm, double limit, int *n) {
+	*n = warm_up(run, bytes, warm);
+	int have = 0;
+	double elapsed, start = now();
+	do {
+		elapsed = run_batches(run, bytes, *n, CHECK_INTERVAL, start);
+		for (int i = 0; i < CHECK_INTERVAL; i++)
+			samples[have++] = slowest[i] / *n;
+	} while (!stable(have) && elapsed < limit && have < MAX_SAMPLES);
+	return have;
+}
+
+/* Measures a call, and prints its row. */
+static void measure(const char *collective, const char *function, call *run, int bytes, const char *name, const char *transport, struct buffers b, double warm, double limit) {
+	double mean = 0, hidden = -1, alone = 0, computing = 0;
+	int n;
 	in = b.in;
 	out = b.out;
+	prepare_form(bytes);
 	for (int i = 0; i < roots; i++)
 		run(bytes);
-	int n = warm_up(run, bytes, warm), have = 0;
-	double elapsed, start = now(), mean = 0;
-	do {
-		elapsed = run_batches(run, bytes, n, CHECK_INTERVAL, start);
-		for (int i = 0; i < CHECK_INTERVAL; i++)
-			samples[have++] = slowest[i] / n;
-	} while (!stable(have) && elapsed < limit && have < MAX_SAMPLES);
+	if (run == do_overlap) { /* measureOverlap of package bench has the same */
+		warm /= 3;
+		limit /= 3;
+		alone = median_of(samples, sample(do_nonblocking, bytes, warm, limit, &n));
+		computing = median_of(samples, sample(do_compute, bytes, warm, limit, &n));
+	}
+	int have = sample(run, bytes, warm, limit, &n);
+	free_form();
+	if (run == do_overlap)
+		hidden = fmin(1, fmax(0, 1 - (median_of(samples, have) - computing) / alone));
 	if (rank > 0)
 		return;
 	for (int i = 0; i < have; i++)
 		mean += samples[i] / have;
 	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s%s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
-	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g}\n",
-	       calls[which].collective, name, calls[which].function, b.suffix, transport, size, bytes, n * have,
+	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g",
+	       collective, name, function, b.suffix, transport, size, bytes, n * have,
 	       samples[0], median_of(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
+	if (hidden >= 0)
+		printf(",\"overlap\":%.3g", hidden);
+	puts("}");
 	fflush(stdout);
 }
 
@@ -269,7 +306,40 @@ static size_t slots(const char *list) {
 		n = 4;
 	if (listed(list, "rate") && n < WINDOW)
 		n = WINDOW;
+	if (strstr(list, ":uneven"))
+		n *= 2;
+	if (strstr(list, ":columns") && n < COLUMNS)
+		n = COLUMNS;
 	return n;
+}
+
+/* Sets what the collectives use. */
+static void use(MPI_Comm c, MPI_Op o) {
+	comm = c;
+	op = o;
+	MPI_Comm_rank(comm, &comm_rank);
+	MPI_Comm_size(comm, &comm_size);
+	if (rotating) {
+		root = 0;
+		roots = comm_size < MAX_ROOTS ? comm_size : MAX_ROOTS;
+	}
+}
+
+/* Measures a call with each of the sizes. */
+static void measure_sizes(const char *collective, const char *function, call *run, char **argv, struct buffers small, struct buffers huge) {
+	int empty = strncmp(collective, "barrier", 7) == 0 || run == do_split;
+	for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
+		int bytes = empty ? 0 : atoi(at);
+		double limit = atof(argv[4]) * 1000;
+		if (bytes < HUGE_FROM) {
+			measure(collective, function, run, bytes, argv[1], argv[2], small, limit, limit);
+		} else {
+			measure(collective, function, run, bytes, argv[1], argv[2], small, limit, limit / 2);
+			measure(collective, function, run, bytes, argv[1], argv[2], huge, limit / 4, limit / 2);
+		}
+		if (empty)
+			break;
+	}
 }
 
 int main(int argc, char **argv) {
@@ -284,7 +354,7 @@ int main(int argc, char **argv) {
 	roots = 1;
 	if (root < 0) {
 		root = 0;
-		roots = size < MAX_ROOTS ? size : MAX_ROOTS;
+		rotating = 1;
 	}
 	size_t longest = 0;
 	for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
@@ -299,21 +369,23 @@ int main(int argc, char **argv) {
 		huge.out = reserve(most, HUGE_PAGE, 1);
 	}
 	counts = malloc(size * sizeof *counts);
+	displacements = malloc(size * sizeof *displacements);
+	rate = compute_rate();
+	MPI_Op_create(add, 1, &caller_op);
+	MPI_Comm_split(MPI_COMM_WORLD, 2 * rank / size, rank, &half);
 	for (size_t which = 0; which < sizeof calls / sizeof *calls; which++) {
 		if (!listed(argv[6], calls[which].collective))
 			continue;
-		for (char *at = argv[5]; *at; at += strcspn(at, ","), at += *at == ',') {
-			int bytes = calls[which].run == do_barrier ? 0 : atoi(at);
-			double limit = atof(argv[4]) * 1000;
-			if (bytes < HUGE_FROM) {
-				measure(which, bytes, argv[1], argv[2], small, limit, limit);
-			} else {
-				measure(which, bytes, argv[1], argv[2], small, limit, limit / 2);
-				measure(which, bytes, argv[1], argv[2], huge, limit / 4, limit / 2);
-			}
-			if (calls[which].run == do_barrier)
-				break;
-		}
+		use(MPI_COMM_WORLD, MPI_SUM);
+		measure_sizes(calls[which].collective, calls[which].function, calls[which].run, argv, small, huge);
+	}
+	for (size_t which = 0; which < sizeof forms / sizeof *forms; which++) {
+		if (!listed(argv[6], forms[which].collective))
+			continue;
+		use(forms[which].half ? half : MPI_COMM_WORLD, forms[which].caller ? caller_op : MPI_SUM);
+		starts = forms[which].start;
+		inits = forms[which].init;
+		measure_sizes(forms[which].collective, forms[which].function, forms[which].run, argv, small, huge);
 	}
 	MPI_Finalize();
 	return 0;

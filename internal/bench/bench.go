@@ -14,6 +14,7 @@ import (
 type Cell struct {
 	Collective sched.Collective
 	Pattern    string // one of [Patterns], which is measured instead of a collective; "" for none
+	Form       string // one of [Forms], in which the call is made; "" for the plain, blocking one
 	Algorithm  string // as for [chorale.WithAlgorithm]; "" for the one that is selected
 	// Root is the root of every call, if the collective has one, or RotatingRoot.
 	Root int
@@ -26,16 +27,24 @@ type Cell struct {
 // RotatingRoot stands for a root that moves to the next rank with every call.
 const RotatingRoot = -1
 
-// Name returns the name of the collective or the pattern.
+// Name returns the name of the collective or the pattern, with the form, as in
+// allreduce:nonblocking.
 func (c Cell) Name() string {
-	if c.Pattern != "" {
-		return c.Pattern
+	name := c.Pattern
+	if name == "" {
+		name = c.Collective.String()
 	}
-	return c.Collective.String()
+	if c.Form != "" {
+		name += ":" + c.Form
+	}
+	return name
 }
 
 // Valid returns an error if the cell cannot be measured on any number of ranks.
 func (c Cell) Valid() error {
+	if err := c.validForm(); err != nil {
+		return err
+	}
 	if size := c.element(); c.Bytes < 0 || c.Bytes%size != 0 {
 		return fmt.Errorf("%s of %d bytes: want a multiple of %d", c.Name(), c.Bytes, size)
 	}
@@ -44,6 +53,9 @@ func (c Cell) Valid() error {
 
 // element returns the size of an element.
 func (c Cell) element() int {
+	if c.Form == columns {
+		return int(unsafe.Sizeof(float64(0)))
+	}
 	if c.Pattern == "" && c.Collective.Combines() {
 		return int(unsafe.Sizeof(float32(0)))
 	}
@@ -53,13 +65,16 @@ func (c Cell) element() int {
 // Memory returns the size in bytes of the buffers of p ranks. Each rank has the
 // buffers of a root.
 func (c Cell) Memory(p int) (bytes float64) {
+	if c.Form == columns {
+		return float64(p) * float64(c.Bytes) * float64(2*max(p, columnStride))
+	}
 	if c.Pattern != "" {
 		in, out := slots(c.Pattern)
 		return float64(p) * float64(in+out) * float64(c.Bytes)
 	}
 	shape := shapeOf(c.Collective, p, 0)
 	blocks := shape.Extent(sched.In, 0).Len() + shape.Extent(sched.Out, 0).Len()
-	return float64(p) * float64(blocks) * float64(c.Bytes)
+	return float64(p) * float64(blocks) * float64(c.longestPart())
 }
 
 // A Row is the result of a cell. Its JSON form is flat.
@@ -67,7 +82,8 @@ type Row struct {
 	Call
 	Iterations int `json:"iterations"` // the number of calls that were timed
 	Times
-	Verified bool `json:"verified"` // the results of the calls were right
+	Verified bool     `json:"verified"`          // the results of the calls were right
+	Overlap  *float64 `json:"overlap,omitempty"` // of the form overlap: the part of the call, 0 to 1, that computing hides
 	Ratios
 }
 
@@ -107,6 +123,7 @@ type Bench struct {
 
 	memory memory
 	loop   loop
+	rate   float64 // of compute, in its iterations per µs; 0 before it is measured
 }
 
 // Reserve allocates the buffers for cells that will be measured. Without it, a cell
@@ -125,6 +142,8 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 		return Row{}, err
 	}
 	switch {
+	case cell.Form != "":
+		return b.measureForm(ctx, cell)
 	case cell.Pattern != "":
 		return b.measure(ctx, cell, newPattern(b.Comm, cell, &b.memory))
 	case cell.Collective.Combines():

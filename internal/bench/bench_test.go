@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,77 @@ func TestEveryPatternOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("%d ranks: %v", p, err)
+		}
+	}
+}
+
+func TestEveryFormOfAnySizeIsMeasuredAndVerified(t *testing.T) {
+	var ops []Cell
+	for _, c := range sched.Collectives() {
+		ops = append(ops, Cell{Collective: c, Root: RotatingRoot})
+	}
+	for _, p := range Patterns() {
+		ops = append(ops, Cell{Pattern: p})
+	}
+	for _, p := range []int{1, 3, 4} {
+		measured := map[string]int{}
+		err := onRanks(t, p, func(ctx context.Context, b *Bench) error {
+			for _, cell := range ops {
+				for _, cell.Form = range FormsOf(cell) {
+					for _, cell.Bytes = range []int{0, 8, 1008} {
+						if cell.Collective == sched.Barrier && cell.Pattern == "" && cell.Bytes > 0 {
+							continue
+						}
+						row, err := b.Measure(ctx, cell)
+						if err != nil {
+							return fmt.Errorf("%s of %d bytes: %w", cell.Name(), cell.Bytes, err)
+						}
+						if row.Collective != cell.Name() || row.Algorithm == "" || row.Ranks != p || row.Bytes != cell.Bytes || !row.Verified || row.Min <= 0 {
+							t.Errorf("%s of %d bytes on %d ranks: the row is %+v", cell.Name(), cell.Bytes, p, row)
+						}
+						if o := row.Overlap; (o != nil) != (cell.Form == overlap) || o != nil && (*o < 0 || *o > 1) {
+							t.Errorf("%s: the overlap is %v", cell.Name(), o)
+						}
+						if b.Comm.Rank() == 0 {
+							measured[cell.Form]++
+						}
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil || len(measured) != len(Forms()) {
+			t.Errorf("%d ranks: %v; rows by form: %v", p, err, measured)
+		}
+	}
+}
+
+func TestAWrongElementOfAColumnIsFound(t *testing.T) {
+	for _, cell := range []Cell{{Pattern: "exchange"}, {Collective: sched.Scatter}, {Collective: sched.Gather}} {
+		cell.Form, cell.Bytes = columns, 80
+		err := onRanks(t, 2, func(ctx context.Context, b *Bench) error {
+			w := newColumns(b.Comm, cell, &b.memory)
+			if err := w.verify(ctx); err != nil {
+				return nil // which the test takes for no error
+			}
+			w.out[len(w.out)/2]++
+			return w.compare(0)
+		})
+		if err == nil || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%s: the error is %v", cell.Name(), err)
+		}
+	}
+}
+
+func TestAFormThatACallDoesNotHaveIsAnError(t *testing.T) {
+	for want, cell := range map[string]Cell{
+		`bcast has no form "uneven": want one of nonblocking, overlap, prepared, half`: {Collective: sched.Bcast, Form: uneven},
+		`exchange has no form "half": want one of columns`:                             {Pattern: "exchange", Form: half},
+		`halo:columns: halo has no other forms`:                                        {Pattern: "halo", Form: columns},
+		`exchange:columns of 12 bytes: want a multiple of 8`:                           {Pattern: "exchange", Form: columns, Bytes: 12},
+	} {
+		if err := cell.Valid(); err == nil || err.Error() != want {
+			t.Errorf("%s: the error is %v, want %s", cell.Name(), err, want)
 		}
 	}
 }

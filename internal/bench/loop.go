@@ -85,5 +85,10 @@ func batch(ctx context.Context, c *chorale.Comm, calls int, call func(context.Co
 			return 0, err
 		}
 	}
-	return float64(time.Since(begin)) / float64(time.Microsecond), nil
+	return sinceMicroseconds(begin), nil
+}
+
+// sinceMicroseconds returns the time since begin, in µs.
+func sinceMicroseconds(begin time.Time) float64 {
+	return float64(time.Since(begin)) / float64(time.Microsecond)
 }

@@ -12,10 +12,12 @@ import (
 //
 // In a pingpong, an exchange and a rate, ranks 0 and 1 are a pair, ranks 2 and 3 the
 // next one, and so on; the last of an odd number of ranks has nothing to do. In a halo,
-// the ranks are a grid that is as square as possible and periodic in both directions.
+// the ranks are a grid that is as square as possible and periodic in both directions. A
+// split makes communicators of the lower and the upper half of the ranks, and frees them;
+// it has no bytes.
 func Patterns() []string { return slices.Clone(patterns) }
 
-var patterns = []string{"pingpong", "exchange", "rate", "halo"}
+var patterns = []string{"pingpong", "exchange", "rate", "halo", "split"}
 
 // window is how many messages are on their way at a time in a rate.
 const window = 16
@@ -26,6 +28,7 @@ var calls = map[string]string{
 	"exchange": "SendRecv",
 	"rate":     "StartSend StartRecv",
 	"halo":     "StartSend StartRecv",
+	"split":    "Split Free",
 }
 
 // A grid is the ranks of a halo.
@@ -90,7 +93,7 @@ func newPattern(c *chorale.Comm, cell Cell, m *memory) *exchangePattern {
 				w.receives = append(w.receives, transfer{neighbor, i ^ 1, i})
 			}
 		}
-	case peer >= c.Size():
+	case w.name == "split", peer >= c.Size():
 	case w.name == "rate":
 		w.replies = true
 		for i := range window {
@@ -110,6 +113,10 @@ func newPattern(c *chorale.Comm, cell Cell, m *memory) *exchangePattern {
 // run does the pattern once.
 func (w *exchangePattern) run(ctx context.Context) error {
 	switch {
+	case w.name == "split":
+		half, err := splitHalf(ctx, w.comm)
+		half.Free()
+		return err
 	case len(w.sends)+len(w.receives) == 0:
 		return nil
 	case w.name == "exchange":

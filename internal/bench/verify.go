@@ -33,7 +33,7 @@ func (w *work[T]) verify(ctx context.Context) error {
 func (w *work[T]) verifyData(ctx context.Context) error {
 	before := *w // with the root of this call
 	from, blocks := w.extent(sched.In), w.extent(sched.Out)
-	in, out := w.in[:from.Len()*w.count], w.out[:blocks.Len()*w.count]
+	in, out := w.in[:w.length(from)], w.out[:w.length(blocks)]
 	for i := range out {
 		out[i] = poison[T]()
 	}
@@ -41,15 +41,15 @@ func (w *work[T]) verifyData(ctx context.Context) error {
 		in = out // a broadcast has one buffer
 	}
 	for i := range in {
-		in[i] = T(value(w.comm.Rank(), from.Lo*w.count+i))
+		in[i] = T(value(w.comm.Rank(), w.start(w.comm.Rank(), from.Lo)+i))
 	}
 	sent := slices.Clone(in[:min(len(in), period)])
 	if err := w.run(ctx); err != nil {
 		return err
 	}
 	for b := blocks.Lo; b < blocks.Hi; b++ {
-		lo := (b - blocks.Lo) * w.count
-		if err := before.verifyBlock(b, out[lo:lo+w.count]); err != nil {
+		lo, n := w.length(sched.Range{Lo: blocks.Lo, Hi: b}), w.length(sched.Range{Lo: b, Hi: b + 1})
+		if err := before.verifyBlock(b, out[lo:lo+n]); err != nil {
 			return err
 		}
 	}
@@ -68,7 +68,7 @@ func (w *work[T]) verifyBlock(b int, got []T) error {
 			sums[i] = poison[T]()
 		}
 		for r := want.Lo; r < want.Hi; r++ {
-			sums[i] += T(value(r, want.Block*w.count+i))
+			sums[i] += T(value(r, w.start(r, want.Block)+i))
 		}
 	}
 	for i := range got {

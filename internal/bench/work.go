@@ -32,6 +32,12 @@ func reserve(buf *[]byte, n int) {
 // reserve makes the buffers long enough for a cell on this rank of c, whatever rank
 // is the root.
 func (m *memory) reserve(cell Cell, c *chorale.Comm) {
+	if cell.Form == columns {
+		n := cell.Bytes * max(c.Size(), columnStride)
+		reserve(&m.in, n)
+		reserve(&m.out, n)
+		return
+	}
 	if cell.Pattern != "" {
 		in, out := slots(cell.Pattern)
 		reserve(&m.in, in*cell.Bytes)
@@ -39,8 +45,9 @@ func (m *memory) reserve(cell Cell, c *chorale.Comm) {
 		return
 	}
 	shape := shapeOf(cell.Collective, c.Size(), c.Rank())
-	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*cell.Bytes)
-	reserve(&m.out, shape.Extent(sched.Out, c.Rank()).Len()*cell.Bytes)
+	longest := cell.longestPart()
+	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*longest)
+	reserve(&m.out, shape.Extent(sched.Out, c.Rank()).Len()*longest)
 }
 
 // elements returns the first n elements of a buffer.
@@ -53,8 +60,11 @@ type work[T element] struct {
 	comm    *chorale.Comm
 	shape   sched.Schedule // the collective; Root is that of the next call
 	roots   int            // the root rotates over ranks 0 to roots-1; 1 for a fixed root
-	count   int            // elements of a block: a part, or the whole vector
-	in, out []T            // as long as a root needs them
+	count   int            // elements of a block: a part, or the whole vector; of an uneven form, on average
+	uneven  bool           // parts differ in length: see start
+	lengths []int          // of the parts of an uneven form
+	op      chorale.Op[T]
+	in, out []T // as long as a root needs them
 	call    func(ctx context.Context, options []chorale.Option) error
 	options []chorale.Option
 }
@@ -83,19 +93,21 @@ func shapeOf(c sched.Collective, p, root int) sched.Schedule {
 const maxRoots = 16
 
 func newWork[T element](c *chorale.Comm, cell Cell, m *memory) *work[T] {
-	w := &work[T]{comm: c, roots: 1, count: cell.Bytes / cell.element()}
+	w := &work[T]{comm: c, roots: 1, count: cell.Bytes / cell.element(), uneven: cell.Form == uneven, op: operationOf[T](cell.Form)}
 	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank()) // the buffers of a root are long enough for any rank
 	m.reserve(cell, c)
-	w.in = elements[T](m.in, w.extent(sched.In).Len()*w.count)
-	w.out = elements[T](m.out, w.extent(sched.Out).Len()*w.count)
-	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root))
+	w.in = elements[T](m.in, w.length(w.extent(sched.In)))
+	w.out = elements[T](m.out, w.length(w.extent(sched.Out)))
+	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root)%c.Size())
 	if cell.Root == RotatingRoot && cell.Collective.Rooted() {
 		w.roots = min(c.Size(), maxRoots)
 	}
 	if cell.Algorithm != "" {
 		w.options = []chorale.Option{chorale.WithAlgorithm(cell.Algorithm)}
 	}
-	w.call = w.dispatch
+	w.call = func(ctx context.Context, options []chorale.Option) error {
+		return w.dispatch(ctx, w.comm, options)
+	}
 	return w
 }
 
@@ -121,13 +133,16 @@ func (w *work[T]) algorithm(ctx context.Context) (string, error) {
 	return stats.Algorithm, err
 }
 
-// dispatch makes the call. Reductions sum float32.
-func (w *work[T]) dispatch(ctx context.Context, options []chorale.Option) error {
-	switch c, root := w.comm, w.shape.Root; w.shape.Collective {
+// dispatch makes the call on a communicator of the same ranks. Reductions sum float32.
+func (w *work[T]) dispatch(ctx context.Context, c *chorale.Comm, options []chorale.Option) error {
+	if w.uneven {
+		return w.dispatchUneven(ctx, c, options)
+	}
+	switch root := w.shape.Root; w.shape.Collective {
 	case sched.Bcast:
 		return chorale.Bcast(ctx, c, w.out, root, options...)
 	case sched.Reduce:
-		return chorale.Reduce(ctx, c, w.out, w.in, chorale.Sum, root, options...)
+		return chorale.ReduceFunc(ctx, c, w.out, w.in, w.op, root, options...)
 	case sched.Scatter:
 		return chorale.Scatter(ctx, c, w.out, w.in, root, options...)
 	case sched.Gather:
@@ -135,15 +150,15 @@ func (w *work[T]) dispatch(ctx context.Context, options []chorale.Option) error 
 	case sched.AllGather:
 		return chorale.AllGather(ctx, c, w.out, w.in, options...)
 	case sched.ReduceScatter:
-		return chorale.ReduceScatter(ctx, c, w.out, w.in, chorale.Sum, options...)
+		return chorale.ReduceScatterFunc(ctx, c, w.out, w.in, w.op, options...)
 	case sched.AllReduce:
-		return chorale.AllReduce(ctx, c, w.out, w.in, chorale.Sum, options...)
+		return chorale.AllReduceFunc(ctx, c, w.out, w.in, w.op, options...)
 	case sched.AllToAll:
 		return chorale.AllToAll(ctx, c, w.out, w.in, options...)
 	case sched.Scan:
-		return chorale.Scan(ctx, c, w.out, w.in, chorale.Sum, options...)
+		return chorale.ScanFunc(ctx, c, w.out, w.in, w.op, options...)
 	case sched.ExScan:
-		return chorale.ExScan(ctx, c, w.out, w.in, chorale.Sum, options...)
+		return chorale.ExScanFunc(ctx, c, w.out, w.in, w.op, options...)
 	case sched.Barrier:
 		return chorale.Barrier(ctx, c, options...)
 	case sched.Shift:
