@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the pages and charts in docs fr
 
 // Both sides use the same batches, warm-up and number of samples.
 func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
-	c := contents("mpi/mpi.c")
+	c := contents("mpi/mpi.c") + contents("mpi/forms.h")
 	for _, k := range []struct{ inC, file, inGo string }{
 		{"CHECK_INTERVAL", "loop.go", "checkInterval"},
 		{"MIN_SAMPLES", "stats.go", "minSamples"},
@@ -30,6 +30,9 @@ func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
 		{"MAX_ROOTS", "work.go", "maxRoots"},
 		{"PAGE", "work.go", "page"},
 		{"WINDOW", "pattern.go", "window"},
+		{"COLUMNS", "columns.go", "columnStride"},
+		{"overlapTime", "forms.go", "overlapTime"},
+		{"overlapBytes", "forms.go", "overlapBytes"},
 		{"batch_time", "loop.go", "batchTime"},
 		{"precision", "stats.go", "precision"},
 	} {
@@ -203,6 +206,27 @@ func TestThePagesAreFresh(t *testing.T) {
 	}
 }
 
+func TestAComparisonOfFormsHasEveryFormOfBothSides(t *testing.T) {
+	var s settings
+	if err := s.parse([]string{"--forms", "--n", "2"}); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.ranks, []int{2}) || !slices.Equal(s.sizes, []int{8, 65536, 1048576}) || s.rowTime != 30*time.Millisecond {
+		t.Errorf("ranks %v, sizes %v, %v for a row", s.ranks, s.sizes, s.rowTime)
+	}
+	theirs, missing := contents("mpi/forms.h")+contents("mpi/mpi.c"), bench.Forms()
+	for _, op := range s.ops {
+		if !strings.Contains(theirs, `{"`+op+`"`) {
+			t.Errorf("the program for MPI has no %s", op)
+		}
+		_, form, _ := strings.Cut(op, ":")
+		missing = slices.DeleteFunc(missing, func(f string) bool { return f == form })
+	}
+	if len(missing) > 0 {
+		t.Errorf("no call is compared in the forms %v", missing)
+	}
+}
+
 func TestAComparisonBetweenHostsHasTwoRanksOnEach(t *testing.T) {
 	var s settings
 	if err := s.parse([]string{"--hosts", "2,4", "--write"}); err != nil {
@@ -286,7 +310,7 @@ func TestRowsAreReadFromEitherSide(t *testing.T) {
 }
 
 func TestWrongSettingsAreRefused(t *testing.T) {
-	for _, args := range []string{"--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "--hosts 1", "--hosts 65", "--hosts x", "--hosts 2 --n 4", "--hosts 2 --transports shm", "more"} {
+	for _, args := range []string{"--forms --write", "--n 0", "--sizes 8,x", "--rounds 0", "--transports pigeon", "--figure mean", "--hosts 1", "--hosts 65", "--hosts x", "--hosts 2 --n 4", "--hosts 2 --transports shm", "more"} {
 		var s settings
 		if err := s.parse(strings.Fields(args)); err == nil {
 			t.Errorf("%s: no error", args)

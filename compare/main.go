@@ -62,6 +62,7 @@ func (s *settings) parse(args []string) (err error) {
 	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
 	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
 	hosts := flags.String("hosts", "", "compare between so many hosts, as in 2,4: network namespaces of this machine, with two ranks on each; takes root")
+	forms := flags.Bool("forms", false, "compare the forms of calls: nonblocking, prepared, uneven and others; a bounded choice of calls, sizes and ranks, which the other flags change")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg, or those of performance-hosts")
 	s.args = args
 	if err := flags.Parse(args); err != nil {
@@ -84,6 +85,12 @@ func (s *settings) parse(args []string) (err error) {
 			return err
 		}
 	}
+	if *forms {
+		if s.write {
+			return fmt.Errorf("--forms and --write: the pages in docs are of plain calls")
+		}
+		s.chooseForms(flags, ops, ranks, sizes, transports)
+	}
 	s.ops = strings.Split(*ops, ",")
 	for _, t := range strings.Split(*transports, ",") {
 		if slices.Contains(launch.Transports, t) && t != "auto" {
@@ -98,6 +105,35 @@ func (s *settings) parse(args []string) (err error) {
 	}
 	s.sizes, err = numbers(*sizes)
 	return err
+}
+
+// formsCompared are calls of every form that bench has: for each form, those in which a
+// library can do something else than in the plain call.
+const formsCompared = "bcast:nonblocking,allreduce:nonblocking,alltoall:nonblocking,barrier:nonblocking," +
+	"bcast:overlap,allreduce:overlap,alltoall:overlap," +
+	"bcast:prepared,allreduce:prepared,alltoall:prepared," +
+	"scatter:uneven,gather:uneven,allgather:uneven,reduce-scatter:uneven,alltoall:uneven," +
+	"allreduce:half,alltoall:half,split," +
+	"allreduce:func,allreduce:slices,reduce-scatter:slices," +
+	"exchange:columns,scatter:columns,gather:columns"
+
+// chooseForms sets what differs in a comparison of forms, unless a flag says otherwise.
+func (s *settings) chooseForms(flags *flag.FlagSet, ops, ranks, sizes, transports *string) {
+	named := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
+	for name, choice := range map[string]struct {
+		flag  *string
+		value string
+	}{
+		"ops": {ops, formsCompared}, "n": {ranks, "2,4"}, "sizes": {sizes, "8,65536,1048576"}, "transports": {transports, "inproc,shm"},
+	} {
+		if !named[name] && !(named["short"] && name == "sizes") {
+			*choice.flag = choice.value
+		}
+	}
+	if !named["time"] && !named["short"] {
+		s.rowTime = 30 * time.Millisecond
+	}
 }
 
 // parseHosts sets what differs in a comparison between hosts.

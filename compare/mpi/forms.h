@@ -44,7 +44,7 @@ static double compute_rate(void) {
 	return n / best;
 }
 
-static const double overlapTime = 20.0, overlapBytes = 1000.0;
+static const double overlapTime = 20, overlapBytes = 1000;
 
 static void do_compute(int n) { compute((long)(rate * (overlapTime + n / overlapBytes))); }
 
