@@ -201,11 +201,11 @@ var computed float64
 
 // compute multiplies and adds as often as n says, each time with the result before.
 func compute(n int) {
-	x := 1.0
+	x := 0.0 // which is no fixed point
 	for range n {
 		x = x*0.999999 + 0.000001
 	}
-	if x == 0 {
+	if x < 0 {
 		computed = x
 	}
 }
