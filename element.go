@@ -20,6 +20,26 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
 
+// typeName returns the name of a type. Those of the common ones are at hand: looking one
+// up takes as long as a tenth of a short message.
+func typeName[T any]() string {
+	switch any((*T)(nil)).(type) {
+	case *byte:
+		return "uint8"
+	case *int:
+		return "int"
+	case *int32:
+		return "int32"
+	case *int64:
+		return "int64"
+	case *float32:
+		return "float32"
+	case *float64:
+		return "float64"
+	}
+	return reflect.TypeFor[T]().String()
+}
+
 // checkElement returns an error unless values of the type can be copied byte by byte
 // into another process: their size is fixed, and they hold no pointers.
 func checkElement(t reflect.Type) error {

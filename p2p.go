@@ -60,8 +60,7 @@ func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	if err := checkMessage[T](c, "send", to, tag); err != nil {
 		return err
 	}
-	kind := reflect.TypeFor[T]()
-	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(src))
+	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
 	if err != nil {
 		return c.failed("send", err)
 	}
@@ -116,8 +115,7 @@ func sourceOf[T any](c *Comm, from, tag int) (source, error) {
 func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (Status, error) {
 	received := int64(0)
 	defer func() { c.endMessage(-received) }()
-	kind := reflect.TypeFor[T]()
-	info, err := c.job.endpoint.Recv(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, kind.String(), bytesOf(dst))
+	info, err := c.job.endpoint.Recv(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst))
 	if err != nil {
 		if from.roundRobin {
 			c.returnTurn(tag, from.rank)
@@ -158,25 +156,20 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		c.endMessage(0)
 		return Status{}, err
 	}
-	p := pairs.Get().(*pair)
-	defer pairs.Put(p)
-	startRecv(ctx, c, &p.recv, dst, source, tag)
-	startSend(ctx, c, &p.send, src, to, tag)
-	err = p.recv.wait()
+	m := sends.Get().(*started)
+	startSend(ctx, c, m, src, to, tag)
+	s, err := recv(ctx, c, dst, source, tag)
 	if err != nil { // src is the caller's again when SendRecv returns
-		c.job.endpoint.Cancel(&p.send.request, context.Canceled)
+		c.job.endpoint.Cancel(&m.request, context.Canceled)
 	}
-	err = cmp.Or(err, p.send.wait())
-	s := p.recv.status
-	p.recv.reset()
-	p.send.reset()
+	err = cmp.Or(err, m.wait())
+	m.reset()
+	sends.Put(m)
 	return s, err
 }
 
-// A pair is the messages of a SendRecv.
-type pair struct{ recv, send started }
-
-var pairs = sync.Pool{New: func() any { return new(pair) }}
+// sends are those of SendRecv.
+var sends = sync.Pool{New: func() any { return new(started) }}
 
 // Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
 // returns the status that Recv would return, with a count of elements of type T,
@@ -265,13 +258,13 @@ func (m *started) reset() {
 // startSend is StartSend after beginMessage, and the check of the arguments.
 func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
 	m.comm, m.tag, m.sends = c, tag, true
-	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, reflect.TypeFor[T]().String(), bytesOf(src))
+	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
 }
 
 // startRecv is the same for StartRecv.
 func startRecv[T any](ctx context.Context, c *Comm, m *started, dst []T, from source, tag int) {
 	m.comm, m.from, m.tag, m.size = c, from, tag, elementSize[T]()
-	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, reflect.TypeFor[T]().String(), bytesOf(dst))
+	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst))
 }
 
 // StartSend is the nonblocking [Send]. It returns at once; the caller does not write

@@ -127,6 +127,9 @@ func (h *hooks) ReturnCredits(peer, size int) {
 // typeMax is how long the text of a type may be, in bytes: a staging buffer takes it.
 const typeMax = stagingLenMin / 2
 
+// eagerMax is how long an eager message and the text of its type may be together.
+func (e *Endpoint) eagerMax() int { return min(match.EagerMax, e.seg.stagingLen) }
+
 func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byte) (bool, error) {
 	if len(typeName) > typeMax {
 		return false, fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(typeName), typeMax)
@@ -138,7 +141,7 @@ func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byt
 	if l.err != nil {
 		return false, l.err
 	}
-	if len(data)+len(typeName) > min(match.EagerMax, h.seg.stagingLen) || !l.tagged.Credits.Use(len(data)) {
+	if len(data)+len(typeName) > (*Endpoint)(h).eagerMax() || !l.tagged.Credits.Use(len(data)) {
 		return false, nil
 	}
 	f := taggedFrame{kind: eagerFrame, match: m, typeName: typeName}

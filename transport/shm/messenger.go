@@ -8,12 +8,18 @@ import (
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
+	if e.sendEager(ctx, to, m, typeName, data) {
+		return nil
+	}
 	return e.engine.Send(ctx, to, m, typeName, data)
 }
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
 // message are on their way, the endpoint's part in the job ends.
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	if info, ok := e.recvEager(ctx, from, m, typeName, into); ok {
+		return info, nil
+	}
 	return e.engine.Recv(ctx, from, m, typeName, into)
 }
 
@@ -29,6 +35,10 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 
 // StartSend implements [transport.Messenger].
 func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	if e.sendEager(ctx, to, m, typeName, data) {
+		r.Finish(transport.MessageInfo{}, nil)
+		return
+	}
 	e.engine.StartSend(ctx, r, to, m, typeName, data)
 }
 
@@ -38,7 +48,14 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 }
 
 // Wait implements [transport.Messenger].
-func (e *Endpoint) Wait(r *transport.Request) { e.engine.Wait(r) }
+func (e *Endpoint) Wait(r *transport.Request) {
+	if r.Done() {
+		return
+	}
+	if e.waitFast(r); !r.Done() {
+		e.engine.Wait(r)
+	}
+}
 
 // Cancel implements [transport.Messenger].
 func (e *Endpoint) Cancel(r *transport.Request, err error) { e.engine.Cancel(r, err) }

@@ -281,8 +281,10 @@ func (e *Endpoint) needsFlusher() bool {
 func (l *link) receiveTagged(c *cell, k frameKind) bool {
 	p := *c.fragment()
 	switch k {
-	case eagerFrame, eagerStagedFrame, rtsFrame, rtsStagedFrame:
+	case eagerFrame, eagerStagedFrame:
 		return l.receiveMessage(c, k)
+	case rtsFrame, rtsStagedFrame:
+		return l.receiveAnnouncement(c, k)
 	case fragmentFrame:
 		return l.receiveFragment(c.tagged().size, &p)
 	case withdrawFrame:
@@ -393,60 +395,78 @@ func (l *link) receiveFragment(n uint32, p *fragmentPayload) bool {
 	return true
 }
 
-// receiveMessage takes an eager message, or the announcement of a rendezvous message.
+// receiveMessage takes an eager message.
 func (l *link) receiveMessage(c *cell, k frameKind) bool {
-	h, rts := *c.tagged(), *c.rts()
-	announced := k == rtsFrame || k == rtsStagedFrame
-	b, ok := l.taggedContents(c, k, h.size, &rts)
-	if !ok || h.typeLen > h.size || h.tagValue() < 0 || announced && rts.total > totalMax {
+	info, data, context, ok := l.readEager(c, k)
+	if !ok || !l.hold(info.Size) {
 		l.protocolError()
 		return false
 	}
-	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: len(b) - int(h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
-	if announced {
-		info.Size = int(rts.total)
-		l.take()
-		if l.err == nil {
-			l.e.engine.Announced(&info, h.context, rts.number)
-		}
-		return true
-	}
-	if l.tagged.held += info.Size + transport.MessageCost; l.tagged.held > transport.TaggedMax {
-		l.protocolError() // the peer has no credits
-		return false
-	}
-	if r := l.e.engine.Posted(&info, h.context); r != nil {
-		copy(r.Data(), b[h.typeLen:])
+	if r := l.e.engine.Posted(&info, context); r != nil {
+		copy(r.Data(), data)
 		l.take()
 		r.Received(&info)
 		(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
 		return true
 	}
 	m := l.e.engine.Tagged().New(info.Size)
-	m.MessageInfo, m.Context = info, h.context
-	copy(m.Data, b[h.typeLen:])
+	m.MessageInfo, m.Context = info, context
+	copy(m.Data, data)
 	l.take()
 	l.e.engine.Arrived(m)
 	return true
 }
 
-// taggedContents returns the type and the contents that a frame brings, n bytes.
-func (l *link) taggedContents(c *cell, k frameKind, n uint32, rts *rtsPayload) ([]byte, bool) {
+// hold counts an eager message of a size. It reports whether the peer has had the credits
+// for it.
+func (l *link) hold(size int) bool {
+	if l.tagged.held+size+transport.MessageCost > transport.TaggedMax {
+		return false
+	}
+	l.tagged.held += size + transport.MessageCost
+	return true
+}
+
+// readEager returns the eager message in a cell, and its context. The cell is read once.
+func (l *link) readEager(c *cell, k frameKind) (info transport.MessageInfo, data []byte, context uint32, ok bool) {
+	h := *c.tagged()
 	var b []byte
-	switch k {
-	case eagerFrame:
-		b = c.body[:]
-	case rtsFrame:
-		b = rts.typeName[:]
-	case eagerStagedFrame:
-		return l.staged(c.fragment().buffer, n)
-	case rtsStagedFrame:
-		return l.staged(rts.buffer, n)
+	if k == eagerFrame {
+		if h.size <= inlineMax {
+			b, ok = c.body[:h.size], true
+		}
+	} else {
+		b, ok = l.staged(c.fragment().buffer, h.size)
 	}
-	if n > uint32(len(b)) {
-		return nil, false
+	if !ok || h.typeLen > h.size || h.tagValue() < 0 {
+		return info, nil, 0, false
 	}
-	return b[:n], true
+	info = transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(h.size - h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
+	return info, b[h.typeLen:], h.context, true
+}
+
+// receiveAnnouncement takes the announcement of a rendezvous message.
+func (l *link) receiveAnnouncement(c *cell, k frameKind) bool {
+	h, rts := *c.tagged(), *c.rts()
+	var b []byte
+	ok := false
+	if k == rtsFrame {
+		if h.size <= rtsTypeMax {
+			b, ok = rts.typeName[:h.size], true
+		}
+	} else {
+		b, ok = l.staged(rts.buffer, h.size)
+	}
+	if !ok || h.tagValue() < 0 || rts.total > totalMax {
+		l.protocolError()
+		return false
+	}
+	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(rts.total), Type: l.tagged.TypeName(b)}
+	l.take()
+	if l.err == nil {
+		l.e.engine.Announced(&info, h.context, rts.number)
+	}
+	return true
 }
 
 // dropTagged notes that the peer has gone: its rendezvous messages are lost, and

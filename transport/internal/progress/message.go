@@ -70,6 +70,9 @@ func (m *Message) Header() (to int, match transport.Match, typeName string) {
 // Started reports whether tagged messages are in progress.
 func (e *Engine) Started() bool { return len(e.messages.inProgress) > 0 }
 
+// Idle reports whether nothing is in progress, and the endpoint has not ended.
+func (e *Engine) Idle() bool { return len(e.ops) == 0 && !e.Started() && e.Err() == nil }
+
 // newMessage begins a message of a request.
 func (e *Engine) newMessage(ctx context.Context, r *transport.Request, peer int, typeName string, data []byte) *Message {
 	var m *Message
