@@ -168,7 +168,7 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 	return s, err
 }
 
-// sends are those of SendRecv.
+// sends are those that were done when they were started, or by the end of a SendRecv.
 var sends = sync.Pool{New: func() any { return new(started) }}
 
 // Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
@@ -281,13 +281,15 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 		c.endMessage(0)
 		return doneRequest(err)
 	}
-	r := &struct {
-		Request
-		started
-	}{}
-	r.message = &r.started
-	startSend(ctx, c, r.message, src, to, tag)
-	return &r.Request
+	m := sends.Get().(*started)
+	startSend(ctx, c, m, src, to, tag)
+	if !m.request.Done() {
+		return &Request{message: m}
+	}
+	err := m.wait()
+	m.reset()
+	sends.Put(m)
+	return doneRequest(err)
 }
 
 // A RecvRequest is a nonblocking receive, in progress or done.

@@ -30,7 +30,7 @@ type queue struct {
 // No goroutine works for the request of a message. It makes progress while this rank is
 // in any call on a communicator of the job, also in Wait or Test of another request.
 type Request struct {
-	done    chan struct{} // of a message: nil until Done is called
+	done    chan struct{} // nil if it was done at once; of a message: until Done is called
 	err     error
 	message *started // nil for a call that has a goroutine
 }
@@ -39,7 +39,7 @@ type Request struct {
 // call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
 func (r *Request) Done() <-chan struct{} {
 	if r.message == nil {
-		return r.done
+		return cmp.Or(r.done, closed)
 	}
 	m := r.message
 	m.mu.Lock()
@@ -59,7 +59,9 @@ func (r *Request) Wait() error {
 	if r.message != nil {
 		return r.message.wait()
 	}
-	<-r.done
+	if r.done != nil {
+		<-r.done
+	}
 	return r.err
 }
 
@@ -75,7 +77,7 @@ func (r *Request) Test() (done bool, err error) {
 		return true, m.wait()
 	}
 	select {
-	case <-r.done:
+	case <-r.Done():
 		return true, r.err
 	default:
 		return false, nil
@@ -173,7 +175,18 @@ func (c *Comm) perform(ctx context.Context, f Func, err *error) {
 
 // doneRequest returns a request that is done.
 func doneRequest(err error) *Request {
-	r := &Request{done: make(chan struct{}), err: err}
-	close(r.done)
-	return r
+	if err == nil {
+		return &succeeded
+	}
+	return &Request{err: err}
 }
+
+// succeeded is every request that was done at once, without an error.
+var succeeded Request
+
+// closed is the channel of requests that were done at once.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -15,11 +15,13 @@ const (
 	spinLimitOversubscribed = 20
 	yieldTime               = 300 * time.Microsecond
 
-	// If the message arrives within the first yields, the peer shares this rank's core,
-	// whatever other cores there are: the rank uses the oversubscribed spin limit for
-	// the next shortWaits waits.
-	firstYields = 3
-	shortWaits  = 200
+	// If the message arrives within the first yields, twice in repeatedWithin waits, the
+	// peer shares this rank's core, whatever other cores there are: the rank uses the
+	// oversubscribed spin limit for the next shortWaits waits. Once may be a peer that was
+	// interrupted, by its garbage collector for one.
+	firstYields    = 3
+	repeatedWithin = 4
+	shortWaits     = 200
 
 	// yieldsPerMigration is after how many yields an oversubscribed rank looks with how
 	// many it shares its core.
@@ -33,6 +35,8 @@ const (
 type waitPolicy struct {
 	progress.Processors
 	stallTimeout time.Duration
+	waits        int // so far
+	suspected    int // the number of the last wait that ended within the first yields
 	shortWaits   int // waits to come that use the oversubscribed spin limit
 	yields       int // so far
 	migrated     time.Time
@@ -50,6 +54,7 @@ type backoff struct {
 }
 
 func (p *waitPolicy) begin() backoff {
+	p.waits++
 	if p.Oversubscribed || p.shortWaits > 0 {
 		p.shortWaits--
 		return backoff{limit: spinLimitOversubscribed}
@@ -83,8 +88,12 @@ func (b *backoff) mayYield(spins bool) bool {
 	return now.Sub(b.since) < yieldTime
 }
 
-// noteSharedCore notes that a peer shares this rank's core.
+// noteSharedCore notes that a peer seems to share this rank's core.
 func (p *waitPolicy) noteSharedCore(e *Endpoint) {
+	repeated := p.suspected > 0 && p.waits-p.suspected <= repeatedWithin
+	if p.suspected = p.waits; !repeated {
+		return
+	}
 	p.shortWaits = shortWaits
 	p.migrate(e)
 }

@@ -72,6 +72,9 @@ func (h *hooks) OpDone(o *progress.Op) {
 
 func (h *hooks) Poll(from int, waits bool) {
 	e := (*Endpoint)(h)
+	if waits && from >= 0 && h.links[from].err == nil && h.links[from].state.lifecycle() < left {
+		return // the owner polls
+	}
 	if from >= 0 && h.links[from].tagged.Waiters > 0 {
 		h.links[from].checkPeer()
 		return
