@@ -26,6 +26,7 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		{"offset of commState.waiter", unsafe.Offsetof(s.waiter), 0},
 		{"offset of commState.incomplete", unsafe.Offsetof(s.incomplete), cacheLine},
 		{"offset of commState.endpoint", unsafe.Offsetof(s.endpoint), 2 * cacheLine},
+		{"size of a taggedCell", unsafe.Sizeof(taggedCell{}), cacheLine},
 		{"size of a commState", unsafe.Sizeof(s), 8 * cacheLine},
 	} {
 		if test.got != test.want {
@@ -37,6 +38,9 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		links[i] = newLink(nil, nil)
 		if at := uintptr(unsafe.Pointer(links[i])); at%cacheLine != 0 {
 			t.Fatalf("a link is at %#x, not at the beginning of a cache line", at)
+		}
+		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).tagged.ringOf(0).cells.at(0))); at%cacheLine != 0 {
+			t.Fatalf("a cell of a ring is at %#x, not at the beginning of a cache line", at)
 		}
 		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).comm(0))); at%cacheLine != 0 {
 			t.Fatalf("a commState is at %#x, not at the beginning of a cache line", at)

@@ -11,6 +11,9 @@ var _ transport.Messenger = (*Endpoint)(nil)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
+	if e.checkSend(ctx, to) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data) {
+		return nil
+	}
 	r := requests.Get().(*transport.Request)
 	e.StartSend(ctx, r, to, m, kind, data)
 	e.Wait(r)
@@ -22,6 +25,11 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
+	if ctx.Err() == nil {
+		if info, ok := e.recvFast(from, m, kind, into); ok {
+			return info, nil
+		}
+	}
 	r := requests.Get().(*transport.Request)
 	e.StartRecv(ctx, r, from, m, kind, into)
 	e.Wait(r)
@@ -38,9 +46,14 @@ func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, 
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
-	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
 	queue := &e.job.endpoints[to].tagged
+	if queue.send(e.rank, m, kind, data) {
+		r.Finish(transport.MessageInfo{}, nil)
+		return
+	}
+	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
 	queue.mu.Lock()
+	queue.drain(e.rank)
 	if p := queue.take(&info, m.Context); p != nil {
 		if len(data) <= match.EagerMax {
 			copy(p.data, data)
@@ -107,6 +120,7 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 		r.Finish(transport.MessageInfo{}, *failed)
 		return
 	}
+	queue.drain(from)
 	p := queue.newMessage(ctx, r, match.Pattern{From: from, Match: m}, kind, into)
 	message := queue.messages.Find(&p.pattern)
 	switch {
@@ -121,7 +135,7 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 	default:
 		copy(into, message.Data)
 		queue.messages.Remove(message)
-		queue.creditsOf(message.From).Refund(message.Size)
+		queue.ring(message.From).refund(message.Size)
 		queue.finish(p, message.MessageInfo, nil)
 		queue.messages.Recycle(message)
 	}
@@ -147,12 +161,19 @@ func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, kin
 	return info, true, err
 }
 
-// Wait implements [transport.Messenger]. A rank has nothing to do for the requests of
-// its own: its peers copy.
+// Wait implements [transport.Messenger]. A rank reads its rings, and has nothing else to
+// do for its requests: its peers copy.
 func (e *Endpoint) Wait(r *transport.Request) {
+	if r.Done() {
+		return
+	}
+	q := &e.tagged
+	from := q.source(r)
 	var b backoff
 	for b.begin(); !r.Done(); {
-		if !b.spin(&e.job.spinning) {
+		if q.arrived(from) {
+			q.poll(from)
+		} else if !b.spin(&e.job.spinning) {
 			e.sleepUntilDone(r)
 			b.slept(&e.job.spinning)
 		}
@@ -173,6 +194,7 @@ func (e *Endpoint) sleepUntilDone(r *transport.Request) {
 	w.pattern, w.request, w.number = m.pattern, r, m.number
 	e.tagged.mu.Unlock()
 	_ = e.wait(ctx, w, func() (bool, error) {
+		e.tagged.poll(from)
 		if r.Done() {
 			return true, nil
 		}
@@ -219,6 +241,7 @@ func (e *Endpoint) Cancel(r *transport.Request, err error) { e.cancel(r, err) }
 // no more.
 func (e *Endpoint) Progress() {
 	e.tagged.mu.Lock()
+	e.tagged.drain(transport.Any)
 	var started []*transport.Request
 	for _, m := range e.tagged.posted {
 		started = append(started, m.r)

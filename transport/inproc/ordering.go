@@ -34,6 +34,18 @@ import "sync/atomic"
 // other's wait word second. In a sequential order of these four accesses either
 // the sleeper's last poll sees the event, or the other rank sees the wait word.
 //
+// Tagged messages: sender → receiver. The messages of a ring are numbered from 1, and
+// message n uses cell (n-1) mod ringDepth. The sender, under the ring's lock, fills the
+// cell (and its buffer) with plain stores and then stores n in the cell's number. Whoever
+// loads n, under the lock of the receiver's queue, may read all of it, and then stores n in
+// the ring's read count. A sender that loads n there may write the cell again. The cost of
+// the messages that were received is stored in the same way, and is credit to the sender.
+//
+// A call that is about to sleep adds itself to the queue's sleeping calls and reads the
+// rings once more. A sender publishes its message first and loads that number second. So
+// either the call's last look sees the message, or the sender sees the call, and reads the
+// ring in its place.
+//
 // Beginning and ending. Exchange sets inProgress of its step first and loads the wait
 // word second. A rank that ends an endpoint sets the wait word first and loads
 // inProgress second, to read the last call. So it reads the signature of a step only
@@ -55,6 +67,15 @@ func (r *receiverSide) acknowledge() {
 	r.read++
 	r.acked.Store(r.read)
 }
+
+// publish makes message n of a ring, which the cell now holds, visible to the receiver.
+func (c *taggedCell) publish(n uint32) { c.number.Store(n) }
+
+// holds reports whether the cell holds message n.
+func (c *taggedCell) holds(n uint32) bool { return c.number.Load() == n }
+
+// sleepers reports whether calls of the rank sleep.
+func (q *taggedQueue) sleepers() bool { return q.sleeping.Load() > 0 }
 
 // readCount returns how many messages the receiver has read.
 func (l *link) readCount() uint32 { return l.receiver.acked.Load() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -16,11 +17,15 @@ type taggedQueue struct {
 	mu       sync.Mutex
 	posted   []*message // receives that wait for a message, in the order of their starts
 	messages match.TaggedQueue
-	credits  map[int]*match.Credits // by sender
-	sends    []*message             // rendezvous messages of this rank
+	sends    []*message // rendezvous messages of this rank
 	spare    []*message
 	waiters  []*taggedWaiter
 	started  uint64 // requests, and waiters without one
+
+	rings    rings
+	_        [cacheLine]byte
+	sleeping atomic.Int32 // the number of waiters, for senders
+	_        [cacheLine]byte
 }
 
 // A message is a request in progress: a receive, or a send by rendezvous.
@@ -106,6 +111,16 @@ func (q *taggedQueue) fits(m *message, info *transport.MessageInfo) bool {
 	return false
 }
 
+// source returns the rank that a request receives from, or sends to.
+func (q *taggedQueue) source(r *transport.Request) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if m, ok := r.State.(*message); ok {
+		return m.pattern.From
+	}
+	return transport.Any
+}
+
 // unpost removes a receive, and reports whether it was posted. The queue is locked.
 func (q *taggedQueue) unpost(m *message) bool {
 	i := slices.Index(q.posted, m)
@@ -142,14 +157,19 @@ func (w *taggedWaiter) notify() {
 // enqueueEager adds a message with a copy of its bytes, if it is short and its
 // sender has the credits. The queue is locked.
 func (q *taggedQueue) enqueueEager(info *transport.MessageInfo, context uint32, data []byte) bool {
-	if info.Size > match.EagerMax || !q.creditsOf(info.From).Use(info.Size) {
+	if info.Size > match.EagerMax || !q.ring(info.From).use(info.Size) {
 		return false
 	}
+	q.add(info, context, data)
+	return true
+}
+
+// add adds a message with a copy of its bytes.
+func (q *taggedQueue) add(info *transport.MessageInfo, context uint32, data []byte) {
 	m := q.messages.New(info.Size)
 	m.MessageInfo, m.Context = *info, context
 	copy(m.Data, data)
 	q.enqueue(m)
-	return true
 }
 
 // enqueue adds a message and wakes every probe for such a one. The queue is locked.
@@ -174,6 +194,7 @@ func (q *taggedQueue) cancel(m *match.Tagged, number uint32) bool {
 func (q *taggedQueue) find(p *match.Pattern) (info transport.MessageInfo, found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.drain(p.From)
 	if m := q.messages.Find(p); m != nil {
 		return m.MessageInfo, true
 	}
@@ -185,8 +206,9 @@ func (q *taggedQueue) find(p *match.Pattern) (info transport.MessageInfo, found 
 func (q *taggedQueue) release(context uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.drain(transport.Any)
 	for _, m := range q.messages.Release(context) {
-		q.creditsOf(m.From).Refund(m.Size)
+		q.ring(m.From).refund(m.Size)
 	}
 }
 
@@ -194,20 +216,8 @@ func (q *taggedQueue) release(context uint32) {
 func (q *taggedQueue) bytes() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.drain(transport.Any)
 	return q.messages.Held()
-}
-
-// creditsOf returns the credits of a sender. The queue is locked.
-func (q *taggedQueue) creditsOf(sender int) *match.Credits {
-	c := q.credits[sender]
-	if c == nil {
-		if q.credits == nil {
-			q.credits = make(map[int]*match.Credits)
-		}
-		c = new(match.Credits)
-		q.credits[sender] = c
-	}
-	return c
 }
 
 // addWaiter adds a call that sleeps.
@@ -218,6 +228,7 @@ func (q *taggedQueue) addWaiter(w *taggedWaiter) {
 		q.started++
 		w.number = q.started
 	}
+	q.sleeping.Add(1)
 	w.index = len(q.waiters)
 	q.waiters = append(q.waiters, w)
 }
@@ -226,6 +237,7 @@ func (q *taggedQueue) addWaiter(w *taggedWaiter) {
 func (q *taggedQueue) removeWaiter(w *taggedWaiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.sleeping.Add(-1)
 	n := len(q.waiters) - 1
 	last := q.waiters[n]
 	q.waiters[w.index], last.index = last, w.index

@@ -1,0 +1,290 @@
+package inproc
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
+)
+
+// A taggedRing carries short tagged messages from one rank to another, beside the queue
+// of the receiver: the sender writes one cache line, or one and a buffer, and takes no
+// lock of the receiver's. ordering.go has the protocol.
+//
+// Whoever holds the lock of the receiver's queue reads the ring: the receiver as it looks
+// for a message; and the sender before it puts a message into the queue itself, because
+// that is long or the ring is full, and after it has written while the receiver sleeps. So
+// messages of a sender stay in order.
+//
+// The ring also has the credits of the messages from its sender, in the ring and in the
+// queue: what those cost that were not received is [transport.TaggedMax] at most.
+type taggedRing struct {
+	from  int
+	cells *taggedCells // nil: the receiver has rings enough
+	_     [cacheLine - 16]byte
+
+	mu     sync.Mutex        // guards the fields up to the padding
+	number uint32            // messages written
+	seen   uint32            // messages known to be read
+	used   uint64            // the cost of all eager messages
+	repaid uint64            // the cost of those known to be received
+	bytes  [ringDepth][]byte // of messages that are longer than a cell takes; made at first use
+	_      [cacheLine]byte
+
+	// The receiver writes these, under the lock of its queue.
+	read     atomic.Uint32 // messages
+	received atomic.Uint64 // the cost of the eager messages that were received
+	_        [cacheLine]byte
+}
+
+// The cells of a ring lie on cache lines: the allocator prepends 8 bytes.
+type taggedCells struct {
+	_     [cacheLine - 8]byte
+	cells [ringDepth]taggedCell
+}
+
+func (c *taggedCells) at(i uint32) *taggedCell { return &c.cells[i] }
+
+// A taggedCell is one cache line with one message.
+type taggedCell struct {
+	number  atomic.Uint32 // of the message
+	context uint32
+	tag     int
+	size    int
+	kind    string
+	data    [taggedInlineMax]byte
+}
+
+const (
+	ringDepth       = 16
+	ringMax         = 1024 // bytes of the longest message in a ring
+	taggedInlineMax = 24   // bytes of the longest message in a cell
+	ringsMax        = 64   // rings with cells to one rank
+)
+
+// write writes a message if there is room. It is not longer than ringMax.
+func (r *taggedRing) write(context uint32, tag int, kind string, data []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cells == nil {
+		return false
+	}
+	if r.number-r.seen == ringDepth {
+		if r.seen = r.read.Load(); r.number-r.seen == ringDepth {
+			return false
+		}
+	}
+	if !r.charge(len(data)) {
+		return false
+	}
+	i := r.number % ringDepth
+	c := r.cells.at(i)
+	c.context, c.tag, c.size, c.kind = context, tag, len(data), kind
+	if len(data) <= taggedInlineMax {
+		copy(c.data[:], data)
+	} else {
+		if r.bytes[i] == nil {
+			r.bytes[i] = make([]byte, ringMax)
+		}
+		copy(r.bytes[i], data)
+	}
+	r.number++
+	c.publish(r.number)
+	return true
+}
+
+// use takes the credits for an eager message of a size, and reports whether they suffice.
+func (r *taggedRing) use(size int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.charge(size)
+}
+
+func (r *taggedRing) charge(size int) bool {
+	used := r.used + uint64(size+transport.MessageCost)
+	if used-r.repaid > transport.TaggedMax {
+		if r.repaid = r.received.Load(); used-r.repaid > transport.TaggedMax {
+			return false
+		}
+	}
+	r.used = used
+	return true
+}
+
+// refund returns the credits of an eager message that was received. The queue is locked.
+func (r *taggedRing) refund(size int) {
+	r.received.Store(r.received.Load() + uint64(size+transport.MessageCost))
+}
+
+// ready reports whether a message is in the ring. Any goroutine may call it.
+func (r *taggedRing) ready() bool {
+	if r.cells == nil {
+		return false
+	}
+	read := r.read.Load()
+	return r.cells.at(read % ringDepth).holds(read + 1)
+}
+
+// next returns the oldest message, if there is one. The queue is locked.
+func (r *taggedRing) next() (info transport.MessageInfo, context uint32, data []byte, ok bool) {
+	if !r.ready() {
+		return info, 0, nil, false
+	}
+	i := r.read.Load() % ringDepth
+	c := r.cells.at(i)
+	if data = c.data[:]; c.size > taggedInlineMax {
+		data = r.bytes[i]
+	}
+	return transport.MessageInfo{From: r.from, Tag: c.tag, Size: c.size, Type: c.kind}, c.context, data[:c.size], true
+}
+
+// take frees the cell of the oldest message. The queue is locked.
+func (r *taggedRing) take() { r.read.Store(r.read.Load() + 1) }
+
+// rings are those to one rank.
+type rings struct {
+	cached   [8]atomic.Pointer[taggedRing] // some of them, by sender modulo 8
+	bySender map[int]*taggedRing           // all; under the queue's lock
+	polled   atomic.Pointer[[]*taggedRing] // those with cells; replaced under the queue's lock
+}
+
+// lookup returns the ring of a sender if it is cached, or nil.
+func (x *rings) lookup(sender int) *taggedRing {
+	if r := x.cached[sender%len(x.cached)].Load(); r != nil && r.from == sender {
+		return r
+	}
+	return nil
+}
+
+// ring returns the ring of a sender, and makes it at first use. The queue is locked.
+func (q *taggedQueue) ring(sender int) *taggedRing {
+	x := &q.rings
+	if r := x.lookup(sender); r != nil {
+		return r
+	}
+	r := x.bySender[sender]
+	if r == nil {
+		r = &taggedRing{from: sender}
+		if x.bySender == nil {
+			x.bySender = make(map[int]*taggedRing)
+		}
+		x.bySender[sender] = r
+		if polled := x.list(); len(polled) < ringsMax {
+			r.cells = new(taggedCells)
+			polled = append(polled, r)
+			x.polled.Store(&polled)
+		}
+	}
+	x.cached[sender%len(x.cached)].Store(r)
+	return r
+}
+
+// ringOf is ring for a caller that has not locked the queue.
+func (q *taggedQueue) ringOf(sender int) *taggedRing {
+	if r := q.rings.lookup(sender); r != nil {
+		return r
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ring(sender)
+}
+
+// list returns the rings with cells.
+func (x *rings) list() []*taggedRing {
+	if polled := x.polled.Load(); polled != nil {
+		return *polled
+	}
+	return nil
+}
+
+// arrived reports whether a message of a sender, or of any, is in a ring.
+func (q *taggedQueue) arrived(from int) bool {
+	if from != transport.Any {
+		return q.ringOf(from).ready()
+	}
+	return slices.ContainsFunc(q.rings.list(), (*taggedRing).ready)
+}
+
+// send writes a short message into the ring of its sender. If calls of the receiver sleep,
+// the sender reads the ring for them.
+func (q *taggedQueue) send(from int, m transport.Match, kind string, data []byte) bool {
+	if len(data) > ringMax {
+		return false
+	}
+	if !q.ringOf(from).write(m.Context, m.Tag, kind, data) {
+		return false
+	}
+	if q.sleepers() {
+		q.mu.Lock()
+		q.drain(from)
+		q.mu.Unlock()
+	}
+	return true
+}
+
+// drain moves the messages of a sender, or of all, from the rings to the receives that take
+// them, or to the queue. The queue is locked.
+func (q *taggedQueue) drain(from int) {
+	if from != transport.Any {
+		q.drainRing(q.ring(from))
+		return
+	}
+	for _, r := range q.rings.list() {
+		q.drainRing(r)
+	}
+}
+
+// poll is drain for a caller that has not locked the queue.
+func (q *taggedQueue) poll(from int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drain(from)
+}
+
+func (q *taggedQueue) drainRing(r *taggedRing) {
+	for {
+		info, context, data, ok := r.next()
+		if !ok {
+			return
+		}
+		if p := q.take(&info, context); p != nil {
+			copy(p.data, data)
+			q.finish(p, info, nil)
+			r.refund(info.Size)
+		} else {
+			q.add(&info, context, data)
+		}
+		r.take()
+	}
+}
+
+// recvFast receives a short message that is the next one in the ring of its sender, or soon
+// will be, while no other message is queued and no receive is posted.
+func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
+	if from < 0 || from >= len(e.job.endpoints) {
+		return info, false
+	}
+	q := &e.tagged
+	r := q.ringOf(from)
+	for polls := 0; !r.ready(); polls++ {
+		if polls == firstYield || e.job.spinning.resume.Load() != 0 {
+			return info, false
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.posted) > 0 || q.messages.Held() > 0 || e.failed.Load() != nil {
+		return info, false
+	}
+	info, context, data, ok := r.next()
+	p := match.Pattern{From: from, Match: m}
+	if !ok || !p.Takes(&info, context) || info.Type != kind || len(data) > len(into) {
+		return info, false
+	}
+	copy(into, data)
+	r.take()
+	r.refund(info.Size)
+	return info, true
+}

@@ -1,0 +1,99 @@
+package inproc
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/chorale-go/chorale/transport"
+)
+
+// Messages of all lengths, the ring's and longer ones, are received in the order in which
+// they were sent, also when they do not fit the ring, and before a rank sleeps as after.
+func TestRingAndQueueKeepTheOrder(t *testing.T) {
+	const messages = 3000
+	j := New(2)
+	m := transport.Match{Context: 1, Tag: 2}
+	size := func(i int) int { return []int{0, 8, taggedInlineMax + 1, ringMax, ringMax + 1, 70000}[i*i%6] }
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < messages && err == nil; i++ {
+			data := make([]byte, size(i))
+			for k := range data {
+				data[k] = byte(i + k)
+			}
+			err = j.Endpoint(0).Send(context.Background(), 1, m, "uint8", data)
+		}
+		sent <- err
+	}()
+	into := make([]byte, 70000)
+	for i := range messages {
+		info, err := j.Endpoint(1).Recv(context.Background(), []int{0, transport.Any}[i%2], m, "uint8", into)
+		if err != nil || info.Size != size(i) {
+			t.Fatalf("message %d: %+v, %v: want %d bytes", i, info, err, size(i))
+		}
+		for k, b := range into[:info.Size] {
+			if b != byte(i+k) {
+				t.Fatalf("message %d: byte %d is %d, want %d", i, k, b, byte(i+k))
+			}
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a ring and the queue hold of one sender costs no more than the credits, and all of
+// it is counted.
+func TestRingHasTheCreditsOfItsSender(t *testing.T) {
+	j := New(2)
+	q := &j.Endpoint(1).tagged
+	m := transport.Match{Context: 1, Tag: 2}
+	const most = transport.TaggedMax / (8 + transport.MessageCost)
+	for i := range most {
+		if err := j.Endpoint(0).Send(context.Background(), 1, m, "uint8", make([]byte, 8)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if got, want := j.Endpoint(1).Held().Tagged, most*(8+transport.MessageCost); got != want {
+		t.Errorf("%d bytes are held: want %d", got, want)
+	}
+	if q.send(0, m, "uint8", make([]byte, 8)) {
+		t.Error("a message beyond the credits is in the ring")
+	}
+	into := make([]byte, 8)
+	if _, err := j.Endpoint(1).Recv(context.Background(), 0, m, "uint8", into); err != nil {
+		t.Fatal(err)
+	}
+	if !q.send(0, m, "uint8", into) {
+		t.Error("a message is not in the ring although there are credits")
+	}
+}
+
+// The ranks from which the first ringsMax rings come have cells. The others send through
+// the queue.
+func TestRingsToOneRankHaveABound(t *testing.T) {
+	const n = 2 * ringsMax
+	j := New(n)
+	m := transport.Match{Context: 1, Tag: 2}
+	for round := range 2 {
+		for rank := 1; rank < n; rank++ {
+			if err := j.Endpoint(rank).Send(context.Background(), 0, m, "uint8", []byte{byte(rank), byte(round)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := len(j.Endpoint(0).tagged.rings.list()); got != ringsMax {
+		t.Errorf("%d rings have cells: want %d", got, ringsMax)
+	}
+	next := make(map[int]byte)
+	for range 2 * (n - 1) {
+		into := make([]byte, 2)
+		info, err := j.Endpoint(0).Recv(context.Background(), transport.Any, m, "uint8", into)
+		if want := fmt.Sprint([]byte{byte(info.From), next[info.From]}); err != nil || fmt.Sprint(into) != want {
+			t.Fatalf("%+v, %v: got %v, want %s", info, err, into, want)
+		}
+		next[info.From]++
+	}
+}
