@@ -42,7 +42,9 @@
 // # Tagged messages
 //
 // Each rank has a queue of tagged messages and a list of its posted receives, with a
-// lock. A sender copies its message straight to the first posted receive that takes it.
+// lock. A short message goes into a ring of its sender's, which the receiver reads as it
+// looks for a message: see ring.go. Otherwise the sender takes the lock, and copies its
+// message straight to the first posted receive that takes it.
 // Without one, a message of up to 64 KiB is eager: it is copied into the receiver's
 // queue, and its send is done. A longer one is a rendezvous message: it is queued by
 // reference, and its send is done when the receiver has copied it. So is any message of a

@@ -56,3 +56,65 @@ func TestASenderThatSleepsIsWokenWhenShortMessagesAreTaken(t *testing.T) {
 		}
 	}
 }
+
+// What the fast path cannot take is where it was.
+func TestRecvEagerTakesTheMessageThatIsAskedForAlone(t *testing.T) {
+	ends := job(t, 2)
+	m := transport.Match{Context: 1, Tag: 2}
+	for _, size := range []int{1, inlineMax + 1} { // in a cell, and in a staging buffer
+		sent := make([]byte, size)
+		sent[0] = byte(size)
+		if !ends[0].sendEager(t.Context(), 1, m, "bytes", sent) {
+			t.Fatalf("%d bytes were not sent", size)
+		}
+		into := make([]byte, size)
+		for what, recv := range map[string]func() (transport.MessageInfo, bool){
+			"another tag": func() (transport.MessageInfo, bool) {
+				return ends[1].recvEager(t.Context(), 0, transport.Match{Context: 1, Tag: 3}, "bytes", into)
+			},
+			"another context": func() (transport.MessageInfo, bool) {
+				return ends[1].recvEager(t.Context(), 0, transport.Match{Context: 2, Tag: 2}, "bytes", into)
+			},
+			"another type": func() (transport.MessageInfo, bool) { return ends[1].recvEager(t.Context(), 0, m, "int", into) },
+			"less memory": func() (transport.MessageInfo, bool) {
+				return ends[1].recvEager(t.Context(), 0, m, "bytes", into[:size-1])
+			},
+		} {
+			if info, ok := recv(); ok {
+				t.Errorf("a receive with %s has taken %+v", what, info)
+			}
+		}
+		want := transport.MessageInfo{From: 0, Tag: 2, Size: size, Type: "bytes"}
+		if info, ok := ends[1].recvEager(t.Context(), transport.Any, m, "bytes", into); !ok || info != want || into[0] != sent[0] {
+			t.Errorf("got %+v, %v, %v: want %+v", info, ok, into[0], want)
+		}
+		if held := ends[1].links[0].tagged.held; held != 0 {
+			t.Errorf("%d bytes are held after the message was received", held)
+		}
+	}
+}
+
+// A message that waits for room is not overtaken.
+func TestSendEagerSendsInOrder(t *testing.T) {
+	ends := job(t, 2)
+	m := transport.Match{Context: 1, Tag: 2}
+	sent := 0
+	for ends[0].sendEager(t.Context(), 1, m, "bytes", []byte{byte(sent)}) {
+		sent++
+	}
+	var r transport.Request
+	ends[0].StartSend(t.Context(), &r, 1, m, "bytes", []byte{byte(sent)}) // there is no room
+	into := make([]byte, 1)
+	if _, ok := ends[1].recvEager(t.Context(), 0, m, "bytes", into); !ok || into[0] != 0 {
+		t.Fatal("the first message was not received")
+	}
+	if ends[0].sendEager(t.Context(), 1, m, "bytes", []byte{byte(sent + 1)}) {
+		t.Error("a message has overtaken one that waits for room")
+	}
+	ends[0].Wait(&r)
+	for i := 1; i <= sent; i++ {
+		if _, err := ends[1].Recv(t.Context(), 0, m, "bytes", into); err != nil || into[0] != byte(i) {
+			t.Fatalf("message %d: got %d, %v", i, into[0], err)
+		}
+	}
+}

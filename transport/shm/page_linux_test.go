@@ -24,9 +24,9 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
-		"fastMax": fastMax, "fastPolls": fastPolls,
+		"fastMax": fastMax, "fastPolls": fastPolls, "fastTaggedPolls": fastTaggedPolls,
 		"spinLimit": spinLimit, "spinLimitOversubscribed": spinLimitOversubscribed, "yieldTime": int64(yieldTime),
-		"firstYields": firstYields, "shortWaits": shortWaits,
+		"firstYields": firstYields, "repeatedWithin": repeatedWithin, "shortWaits": shortWaits,
 		"stallTimeout": int64(stallTimeout), "livenessInterval": int64(livenessInterval),
 	})
 	if layoutOf(181).depth != l.depth || layoutOf(182).depth == l.depth || layoutOf(ranksMax).depth != 2 {
