@@ -156,20 +156,37 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		c.endMessage(0)
 		return Status{}, err
 	}
-	m := sends.Get().(*started)
-	startSend(ctx, c, m, src, to, tag)
-	s, err := recv(ctx, c, dst, source, tag)
+	var s Status
+	m := messages.Get().(*started)
+	if n := len(bytesOf(dst)); receiveFirstMin <= n && n <= receiveFirstMax {
+		r := messages.Get().(*started)
+		startRecv(ctx, c, r, dst, source, tag)
+		startSend(ctx, c, m, src, to, tag)
+		err = r.wait()
+		s = r.status
+		r.recycle()
+	} else {
+		startSend(ctx, c, m, src, to, tag)
+		s, err = recv(ctx, c, dst, source, tag)
+	}
 	if err != nil { // src is the caller's again when SendRecv returns
 		c.job.endpoint.Cancel(&m.request, context.Canceled)
 	}
 	err = cmp.Or(err, m.wait())
-	m.reset()
-	sends.Put(m)
+	m.recycle()
 	return s, err
 }
 
-// sends are those that were done when they were started, or by the end of a SendRecv.
-var sends = sync.Pool{New: func() any { return new(started) }}
+// Of these many bytes, a message is copied once less if its receive waits for it. Receiving
+// takes less time after a shorter one is sent, and both ranks copy a longer one at the same
+// time.
+const (
+	receiveFirstMin = 2 << 10
+	receiveFirstMax = 64 << 10
+)
+
+// messages are those that were done when they were started, or by the end of a SendRecv.
+var messages = sync.Pool{New: func() any { return new(started) }}
 
 // Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
 // returns the status that Recv would return, with a count of elements of type T,
@@ -249,10 +266,11 @@ func (m *started) end() {
 	c.endMessage(count)
 }
 
-// reset makes a message that is over ready for its next use.
-func (m *started) reset() {
+// recycle keeps a message that is over for a later call.
+func (m *started) recycle() {
 	m.request.Reset()
-	m.comm, m.over, m.err = nil, false, nil
+	m.comm, m.from, m.sends, m.over, m.err = nil, source{}, false, false, nil
+	messages.Put(m)
 }
 
 // startSend is StartSend after beginMessage, and the check of the arguments.
@@ -281,14 +299,13 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 		c.endMessage(0)
 		return doneRequest(err)
 	}
-	m := sends.Get().(*started)
+	m := messages.Get().(*started)
 	startSend(ctx, c, m, src, to, tag)
 	if !m.request.Done() {
 		return &Request{message: m}
 	}
 	err := m.wait()
-	m.reset()
-	sends.Put(m)
+	m.recycle()
 	return doneRequest(err)
 }
 

@@ -261,7 +261,8 @@ func (q *taggedQueue) drainRing(r *taggedRing) {
 }
 
 // recvFast receives a short message that is the next one in the ring of its sender, or soon
-// will be, while no other message is queued and no receive is posted.
+// will be, while no other message is queued and no receive is posted. If a longer one may
+// come, it waits for none: the sender copies that once if the receive is posted.
 func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
 	if from < 0 || from >= len(e.job.endpoints) {
 		return info, false
@@ -269,7 +270,7 @@ func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byt
 	q := &e.tagged
 	r := q.ringOf(from)
 	for polls := 0; !r.ready(); polls++ {
-		if polls == firstYield || e.job.spinning.resume.Load() != 0 {
+		if polls == firstYield || len(into) > ringMax || e.job.spinning.resume.Load() != 0 {
 			return info, false
 		}
 	}
