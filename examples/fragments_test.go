@@ -152,6 +152,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -160,7 +161,7 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-var _ = []any{errors.New, slices.Max[[]int], time.Second, sched.Parse}
+var _ = []any{errors.New, math.Abs, slices.Max[[]int], time.Second, sched.Parse}
 
 func try(ranks int, f chorale.Func) {
 	fmt.Println("` + separator + `")
