@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherited returns the open file with that descriptor and length. This process's
-// children do not inherit it.
+// inherited returns the open file with that descriptor, which has at least so many bytes.
+// This process's children do not inherit it.
 func inherited(fd int, bytes int64) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return nil, fmt.Errorf("file %d: %w", fd, err)
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size != bytes {
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG || stat.Size < bytes {
 		return nil, fmt.Errorf("file %d is not the one that the launcher made", fd)
 	}
 	unix.CloseOnExec(fd)

@@ -30,6 +30,7 @@ type Endpoint interface {
 
 	Exchanger
 	Messenger
+	Allocator
 
 	// Release drops everything that the endpoint holds for a context in which it
 	// has had its last Exchange and received its last tagged message. Peers may
@@ -94,6 +95,9 @@ type Held struct {
 	// where their receivers find them. To each peer they are UnsentMax bytes at most;
 	// a send beyond that waits.
 	Unsent int
+	// Allocated is the memory from Alloc that was not freed. Where ranks share memory, the
+	// transport has a bound for it.
+	Allocated int
 }
 
 // The bounds of [Held].

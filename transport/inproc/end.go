@@ -14,6 +14,7 @@ func (e *Endpoint) Close() error {
 	closed := error(transport.ErrClosed)
 	e.failed.Store(&closed)
 	e.job.mu.Unlock()
+	e.EndAlloc()
 	e.Progress() // ends all requests
 	return nil
 }

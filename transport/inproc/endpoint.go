@@ -61,6 +61,8 @@ type Endpoint struct {
 	// Under Job.mu.
 	comms  map[uint32]*commState // by context
 	notice *transport.PeerError  // the termination notice; nil until the endpoint has ended
+
+	transport.PrivateMemory // which all ranks can attach
 }
 
 var _ transport.Endpoint = (*Endpoint)(nil)

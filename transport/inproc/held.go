@@ -13,7 +13,7 @@ const cellCost = bufferedMax + transport.MessageCost
 func (e *Endpoint) Held() transport.Held {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
-	h := transport.Held{Tagged: e.tagged.bytes()}
+	h := transport.Held{Tagged: e.tagged.bytes(), Allocated: e.Allocated()}
 	for _, s := range e.comms {
 		for _, l := range s.links {
 			if l.sender.to == s {

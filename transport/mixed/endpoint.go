@@ -63,7 +63,7 @@ func (e *Endpoint) Rank() int { return e.local.Rank() }
 // Held implements [transport.Endpoint].
 func (e *Endpoint) Held() transport.Held {
 	l, r := e.local.Held(), e.remote.Held()
-	return transport.Held{Unexpected: l.Unexpected + r.Unexpected, Tagged: l.Tagged + r.Tagged, Unsent: l.Unsent + r.Unsent}
+	return transport.Held{Unexpected: l.Unexpected + r.Unexpected, Tagged: l.Tagged + r.Tagged, Unsent: l.Unsent + r.Unsent, Allocated: l.Allocated}
 }
 
 // Stalls implements [transport.Endpoint].

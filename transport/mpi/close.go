@@ -31,6 +31,7 @@ func (e *Endpoint) Close() error {
 		e.engine.Unlock()
 		return nil
 	}
+	e.EndAlloc()
 	e.endSteps()
 	var err error
 	orderly := e.engine.MayLinger() == nil // otherwise peers may miss some of the messages in progress, too

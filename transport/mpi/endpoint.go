@@ -16,6 +16,7 @@ import (
 // An Endpoint is one rank's attachment to a job. It implements
 // [transport.ProcessEndpoint].
 type Endpoint struct {
+	transport.PrivateMemory
 	cfg        Config
 	world      *world
 	comm       comm
@@ -109,7 +110,7 @@ func (e *Endpoint) Size() int { return e.engine.Size }
 func (e *Endpoint) Held() (h transport.Held) {
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	h.Tagged = e.engine.Tagged().Held()
+	h.Tagged, h.Allocated = e.engine.Tagged().Held(), e.Allocated()
 	for _, l := range e.links {
 		if l != nil {
 			h.Unexpected += l.in.queue.Held()

@@ -144,6 +144,7 @@ func (r *remote) receive() {
 // A proxy is an endpoint that has its calls done by a rank. It implements
 // [transport.ProcessEndpoint].
 type proxy struct {
+	transport.PrivateMemory // of this process
 	*remote
 	job, rank, size int
 }

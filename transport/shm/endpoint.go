@@ -47,6 +47,7 @@ type Endpoint struct {
 	seg    *segment
 	state  *rankState // of this rank, in the segment
 	calls  callTable
+	arena  arena
 	engine progress.Engine // its lock guards all that follows
 	links  []link
 	polls  pollSet
@@ -143,7 +144,7 @@ func (e *Endpoint) Rank() int { return e.cfg.Rank }
 func (e *Endpoint) Held() (h transport.Held) {
 	e.engine.Lock()
 	defer e.unlock()
-	h.Tagged = e.engine.Tagged().Held()
+	h.Tagged, h.Allocated = e.engine.Tagged().Held(), e.arena.allocated()
 	for i := range e.links {
 		l := &e.links[i]
 		h.Unexpected += l.in.queue.Held()
@@ -267,6 +268,7 @@ func (e *Endpoint) Close() error {
 
 	e.engine.Lock()
 	defer e.unlock()
+	e.closeArenas()
 	e.links, e.state, e.wakes.links = nil, nil, nil
 	return errors.Join(err, e.seg.close())
 }

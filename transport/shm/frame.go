@@ -31,6 +31,7 @@ const (
 	fragmentFrame    // contents of a rendezvous message, in a staging buffer
 	creditFrame      // returns credits
 	addressFrame     // where the contents of a rendezvous message are, in the memory of its sender
+	placeFrame       // the same, in the arena of its sender
 	readFrame        // the receiver has read them there
 	pullFrame        // asks for a rendezvous message of a step that has no place
 )
@@ -101,6 +102,8 @@ type remotePayload struct {
 	address uint64 // of the whole message there
 	first   uint32 // the number of the frame that the message began with
 	place   uint32 // of the receiver's reply, or noPlace
+	shared  uint32 // 1: address is in the sender's arena, from its beginning
+	_       uint32
 }
 
 // A multicastPayload is the body of a multicastFrame. Ranks that are not among the
@@ -133,7 +136,7 @@ var (
 	_ [20]byte        = [unsafe.Sizeof(stepHeader{})]byte{}
 	_ [20]byte        = [unsafe.Sizeof(taggedHeader{})]byte{}
 	_ [24]byte        = [unsafe.Sizeof(stagedPayload{})]byte{}
-	_ [32]byte        = [unsafe.Sizeof(remotePayload{})]byte{}
+	_ [inlineMax]byte = [unsafe.Sizeof(remotePayload{})]byte{}
 	_ [inlineMax]byte = [unsafe.Sizeof(multicastPayload{})]byte{}
 	_ [inlineMax]byte = [unsafe.Sizeof(rtsPayload{})]byte{}
 	_ [16]byte        = [unsafe.Sizeof(fragmentPayload{})]byte{}
@@ -172,11 +175,16 @@ func (c *cell) setStaged(size, total, offset, buffer int, first uint32) {
 	*c.staged() = stagedPayload{total: uint64(total), offset: uint64(offset), buffer: uint32(buffer), first: first}
 }
 
-func (c *cell) setRemote(message []byte, offset int, first, place uint32) {
+// setRemote writes where a message is: at an address of the sender, or a place in its arena.
+func (c *cell) setRemote(message []byte, offset int, first, place uint32, arenaPlace int, shared bool) {
 	c.step().size = 0
-	*c.remote() = remotePayload{
+	p := c.remote()
+	*p = remotePayload{
 		total: uint64(len(message)), offset: uint64(offset), first: first, place: place,
 		address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(message)))),
+	}
+	if shared {
+		p.address, p.shared = uint64(arenaPlace), 1
 	}
 }
 

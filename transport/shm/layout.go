@@ -11,6 +11,11 @@ const (
 	stagingTotalMax = 64 << 20
 	// ranksMax is how many ranks a job may have: its rings take 192 MiB then.
 	ranksMax = 1024
+
+	// arenaMax bounds the arena of a rank, and arenasMax those of all ranks together, in
+	// bytes. Of both, only addresses are taken, and on systems of 32 bits there are few.
+	arenaMax        = arenasMax >> 6
+	arenasMax int64 = 1 << (28 + 14*(^uint(0)>>63))
 )
 
 // A layout says what lies where in the segment of a job. It follows from the number
@@ -18,7 +23,8 @@ const (
 //
 //	header · p rank states · p·p rings · multicast cells of p ranks · staging buffers of p ranks
 //
-// A ring has one line for the receiver's counters, and depth cells.
+// A ring has one line for the receiver's counters, and depth cells. Behind the segment
+// lie the arenas of the ranks, in the same file: see arena.go.
 type layout struct {
 	size       int // ranks
 	depth      int // cells of a ring
@@ -69,9 +75,27 @@ func (l layout) stagingOf(rank, i int) int {
 	return l.stagingAt() + (rank*l.buffers+i)*l.stagingLen
 }
 
+// arenaLen returns the length of a rank's arena.
+func (l layout) arenaLen() int {
+	return int(min(arenaMax, arenasMax/int64(l.size)/hugePageLen*hugePageLen))
+}
+
+// arenaOf returns where the arena of a rank begins in the file.
+func (l layout) arenaOf(rank int) int64 {
+	return int64(roundUp(l.total(), hugePageLen)) + int64(rank)*int64(l.arenaLen())
+}
+
+// fileLen returns the length of the file. Of the arenas, no memory is taken at first.
+func (l layout) fileLen() int64 { return l.arenaOf(l.size) }
+
+// AllocMax returns how many bytes a rank of a job may have from [Endpoint.Alloc] at a
+// time: 64 GiB up to 64 ranks, and beyond, those of all ranks together are 4 TiB. On
+// systems of 32 bits it is 4 MiB, and 256 MiB together.
+func AllocMax(size int) int64 { return int64(layoutOf(size).arenaLen()) }
+
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// MemoryLen returns the bytes of the segment of a job:
+// MemoryLen returns the bytes that the segment of a job takes from the beginning:
 //
 //	4 KiB + p·17 KiB + p²·(1+d)·64 B + p·b·s
 //

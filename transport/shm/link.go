@@ -9,18 +9,20 @@ import (
 
 // A link is what an endpoint has to do with one peer.
 type link struct {
-	e       *Endpoint
-	peer    int
-	state   *rankState // of the peer
-	err     error      // why nothing comes from the peer any more
-	busy    bool       // it is in the poll set
-	wakeups wakeups    // what the peer may sleep for
-	out     sendRing
-	in      recvRing
-	tagged  taggedLink
-	cma     cmaState
-	pid     int  // of the peer's process, if this one can read its memory
-	wasGone bool // the peer's process had ended when it was last checked
+	e        *Endpoint
+	peer     int
+	state    *rankState // of the peer
+	err      error      // why nothing comes from the peer any more
+	busy     bool       // it is in the poll set
+	wakeups  wakeups    // what the peer may sleep for
+	out      sendRing
+	in       recvRing
+	tagged   taggedLink
+	cma      cmaState
+	pid      int    // of the peer's process, if this one can read its memory
+	arena    []byte // of the peer; nil until it is needed
+	attached bool   // the caller has memory of it
+	wasGone  bool   // the peer's process had ended when it was last checked
 }
 
 // A sendRing is the half of a link that writes to the peer.

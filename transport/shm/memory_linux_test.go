@@ -83,21 +83,21 @@ func TestTheMemoryOfAJobIsBounded(t *testing.T) {
 // On a kernel without memfd, a file without a name will do, if there is room.
 func TestAFullDevShmIsAnErrorInTime(t *testing.T) {
 	none := errors.New("no memfd here")
-	f, err := createFile(1<<20, none)
+	f, err := createFile(1<<20, 1<<20, none)
 	if err != nil {
 		testenv.Skip(t, "this system allows no file in /dev/shm: %v", err)
 	}
 	defer f.Close()
-	mem, own, err := mapMemory(f)
+	mem, err := mapFile(f, 0, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unmapMemory(mem, own)
+	defer unmapFile(mem)
 	mem[1<<20-1] = 1
 	if all := names(t); all != "[]" {
 		t.Errorf("/dev/shm holds %s", all)
 	}
-	if f, err := createFile(1<<50, none); err == nil {
+	if f, err := createFile(1<<50, 1<<50, none); err == nil {
 		f.Close()
 		t.Error("a petabyte is there")
 	} else if !errors.Is(err, syscall.ENOSPC) || !strings.HasPrefix(err.Error(), "1073741824.0 MiB of shared memory: ") {

@@ -25,6 +25,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
 		"fastMax": fastMax, "fastPolls": fastPolls, "fastTaggedPolls": fastTaggedPolls,
+		"arenaMax": arenaMax, "arenasMax": arenasMax, "sharedMin": sharedMin,
 		"spinLimit": spinLimit, "spinLimitOversubscribed": spinLimitOversubscribed, "yieldTime": int64(yieldTime),
 		"firstYields": firstYields, "repeatedWithin": repeatedWithin, "shortWaits": shortWaits,
 		"stallTimeout": int64(stallTimeout), "livenessInterval": int64(livenessInterval),

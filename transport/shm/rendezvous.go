@@ -32,17 +32,22 @@ func (s *sendRing) takePlace() uint32 {
 }
 
 // byRendezvous reports whether a message that has not begun goes by rendezvous to all
-// of its receivers. They can read this process's memory if this one can read theirs.
-func byRendezvous(group []outgoing) bool {
+// of its receivers. They can read this process's memory if this one can read theirs, and
+// the arena in any case.
+func (e *Endpoint) byRendezvous(group []outgoing) bool {
+	_, shared := e.place(group[0].data)
 	least := rendezvousMin
-	if len(group) > 1 {
+	switch {
+	case shared:
+		least = sharedMin
+	case len(group) > 1:
 		least = rendezvousManyMin
 	}
 	if group[0].begun || len(group[0].data) < least {
 		return false
 	}
 	for i := range group {
-		if l := group[i].link; !l.out.hasPlace() || l.state.lifecycle() != joined || !l.canReadPeer() {
+		if l := group[i].link; !l.out.hasPlace() || l.state.lifecycle() != joined || !shared && !l.canReadPeer() {
 			return false
 		}
 	}
@@ -59,9 +64,12 @@ func (e *Endpoint) announce(m *outgoing) {
 		m.begin(c, &m.op.Call)
 	}
 	place := l.out.takePlace()
-	c.setRemote(m.data, m.sent, m.first, place)
+	arenaPlace, shared := e.place(m.data)
+	c.setRemote(m.data, m.sent, m.first, place, arenaPlace, shared)
 	l.publish(c, k)
-	e.out.promoter.note(m.data[m.sent:])
+	if !shared {
+		e.out.promoter.note(m.data[m.sent:])
+	}
 	e.out.rendezvous = append(e.out.rendezvous, pendingRendezvous{outgoing: *m, frame: l.out.written, place: place})
 	if place == noPlace {
 		(*hooks)(e).AddWaiters(l.peer, 1) // for the pullFrame
@@ -143,7 +151,13 @@ func (p *remotePayload) valid(got int, places uint32) bool {
 // gone, or is none.
 func (l *link) readAnnounced(t partial) bool {
 	before, _ := t.state()
-	if t.remote.place != noPlace && l.canReadPeer() {
+	switch {
+	case t.remote.place == noPlace:
+	case t.remote.shared != 0:
+		if b, err := l.shared(t.remote.address, t.remote.total); err == nil {
+			return l.readShared(t, b)
+		}
+	case l.canReadPeer():
 		l.readRemote(&t)
 		got, size := t.state()
 		switch {

@@ -10,8 +10,10 @@ import (
 // A segment is the shared memory of a job, as one endpoint has mapped it.
 type segment struct {
 	layout
-	mem []byte
-	own *os.File // the file, opened by this endpoint alone; nil where that cannot be
+	mem  []byte
+	file *os.File // what is mapped
+	own  *os.File // the same file, opened by this endpoint alone; nil where that cannot be
+	bare bool     // the file has no arenas
 }
 
 // A header begins the segment.
@@ -22,7 +24,7 @@ type header struct {
 	job     [16]byte
 }
 
-const version = 4
+const version = 5
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 
@@ -34,7 +36,7 @@ func NewMemory(size int, job [16]byte) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := createMemory(total)
+	f, err := createMemory(total, layoutOf(size).fileLen())
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
@@ -49,17 +51,41 @@ func NewMemory(size int, job [16]byte) (*os.File, error) {
 // open maps the shared memory of a job.
 func open(f *os.File, size int, job [16]byte) (*segment, error) {
 	s := &segment{layout: layoutOf(size)}
-	var err error
-	if s.mem, s.own, err = mapMemory(f); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, err
 	}
-	if len(s.mem) < headerLen || *s.header() != (header{magic, version, uint32(size), job}) || len(s.mem) != s.total() {
-		return nil, errors.Join(fmt.Errorf("file %s is not the memory of this job of %d ranks", f.Name(), size), s.close())
+	wrong := fmt.Errorf("file %s is not the memory of this job of %d ranks", f.Name(), size)
+	if s.bare = info.Size() == int64(s.total()); !s.bare && info.Size() != s.fileLen() {
+		return nil, wrong
+	}
+	if err := s.mapFile(f); err != nil {
+		return nil, err
+	}
+	if *s.header() != (header{magic, version, uint32(size), job}) {
+		return nil, errors.Join(wrong, s.close())
 	}
 	return s, nil
 }
 
-func (s *segment) close() error { return unmapMemory(s.mem, s.own) }
+// mapFile maps the segment, and has the file for what is mapped later.
+func (s *segment) mapFile(f *os.File) (err error) {
+	if s.file, s.own, err = reopen(f); err != nil {
+		return err
+	}
+	if s.mem, err = mapFile(s.file, 0, s.total()); err != nil {
+		return errors.Join(err, s.close())
+	}
+	return nil
+}
+
+func (s *segment) close() error {
+	err := errors.Join(unmapFile(s.mem), s.file.Close())
+	if s.own != nil {
+		err = errors.Join(err, s.own.Close())
+	}
+	return err
+}
 
 func (s *segment) at(offset int) unsafe.Pointer { return unsafe.Pointer(&s.mem[offset]) }
 

@@ -25,6 +25,9 @@ const (
 	rendezvousMin     = 64 << 10
 	rendezvousManyMin = 128 << 10
 
+	// sharedMin is the same for a message in its sender's arena, to one rank or several.
+	sharedMin = 64 << 10
+
 	// chunkLen is how much of a message goes into a staging buffer where every rank has
 	// a core: the receiver reads one chunk while the sender writes the next, and all on
 	// their way stay in the first cache. Two ranks broadcast 32 KiB in 2.9 µs so, and in
@@ -204,7 +207,7 @@ func (e *Endpoint) write(group []outgoing) bool {
 				return false
 			}
 			b = e.freeBuffer(forSteps)
-			if byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() {
+			if e.byRendezvous(group) || b == noBuffer && len(group) == 1 && m.link.out.drained() {
 				for i := range group {
 					e.announce(&group[i])
 				}

@@ -1,7 +1,6 @@
 package shm
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createMemory makes a file without a name, of so many bytes. All of its memory is
-// allocated at once: a lack of memory is an error now, and not a signal later.
-func createMemory(bytes int64) (*os.File, error) {
+// createMemory makes a file without a name, of a length of which the first bytes are
+// allocated: a lack of memory is an error now, and not a signal later.
+func createMemory(bytes, length int64) (*os.File, error) {
 	fd, err := unix.MemfdCreate("chorale", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
-		return createFile(bytes, err)
+		return createFile(bytes, length, err)
 	}
 	f := os.NewFile(uintptr(fd), "chorale")
-	if err := allocate(f, bytes); err != nil {
+	if err := allocate(f, bytes, length); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -37,59 +36,109 @@ func createMemory(bytes int64) (*os.File, error) {
 
 // createFile makes a file without a name in /dev/shm, where the kernel has no
 // memfd.
-func createFile(bytes int64, why error) (*os.File, error) {
+func createFile(bytes, length int64, why error) (*os.File, error) {
 	fd, err := unix.Open("/dev/shm", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("no memfd (%w), and no file in /dev/shm: %w", why, err)
 	}
 	f := os.NewFile(uintptr(fd), "chorale")
-	if err := allocate(f, bytes); err != nil {
+	if err := allocate(f, bytes, length); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func allocate(f *os.File, bytes int64) error {
-	err := unix.Ftruncate(int(f.Fd()), bytes)
-	for err == nil {
-		if err = unix.Fallocate(int(f.Fd()), 0, 0, bytes); err != unix.EINTR {
-			break
-		}
-		err = nil
+// allocate makes the file as long as that, and allocates its first bytes. Where files may
+// not be so long, it makes it no longer than these: the system would end the process.
+func allocate(f *os.File, bytes, length int64) error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && limit.Cur < uint64(length) {
+		length = bytes
 	}
+	if err := unix.Ftruncate(int(f.Fd()), length); err != nil {
+		return fmt.Errorf("a file of %s: %w", mebibytes(length), err)
+	}
+	return commit(f, 0, bytes)
+}
+
+// reopen duplicates the file, for what is mapped later, and opens it once more. A lock that
+// is set through own belongs to this endpoint alone, and the kernel releases it when the
+// process ends, or own is closed: a mapping would keep own open. Where the file cannot be
+// opened by its name, own is nil, and only the launcher knows which ranks are lost.
+func reopen(f *os.File) (file, own *os.File, err error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("%s of shared memory: %w", mebibytes(bytes), err)
+		return nil, nil, err
+	}
+	own, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
+	if err != nil {
+		own = nil
+	}
+	return os.NewFile(uintptr(fd), f.Name()), own, nil
+}
+
+// mapFile maps n bytes of the file. Where that is as long, it begins on a huge page.
+func mapFile(f *os.File, offset int64, n int) ([]byte, error) {
+	failed := func(err error) ([]byte, error) { return nil, fmt.Errorf("mapping %s: %w", mebibytes(int64(n)), err) }
+	if n < hugePageLen {
+		mem, err := unix.Mmap(int(f.Fd()), offset, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			return failed(err)
+		}
+		return mem, nil
+	}
+	// Addresses of a huge page more are reserved, and the rest is given back.
+	all, err := unix.MmapPtr(-1, 0, nil, uintptr(n+hugePageLen), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return failed(err)
+	}
+	before := -uintptr(all) % hugePageLen
+	begin := unsafe.Add(all, before)
+	if _, err := unix.MmapPtr(int(f.Fd()), offset, begin, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED); err != nil {
+		_ = unix.MunmapPtr(all, uintptr(n+hugePageLen))
+		return failed(err)
+	}
+	if before > 0 {
+		_ = unix.MunmapPtr(all, before)
+	}
+	if behind := roundUp(n, os.Getpagesize()); before < hugePageLen {
+		_ = unix.MunmapPtr(unsafe.Add(begin, behind), uintptr(hugePageLen+n-behind)-before)
+	}
+	return unsafe.Slice((*byte)(begin), n), nil
+}
+
+func unmapFile(mem []byte) error {
+	if len(mem) == 0 {
+		return nil
+	}
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem)))
+}
+
+// commit allocates memory of the file, all of it or none: a lack of it is an error now,
+// and not a signal later. More than the machine has is not tried: the kernel would end
+// processes on the way.
+func commit(f *os.File, offset, n int64) error {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil && uint64(n) > uint64(info.Totalram)*uint64(info.Unit) {
+		return fmt.Errorf("%s of shared memory: %w", mebibytes(n), unix.ENOSPC)
+	}
+	const most = 64 << 20 // in a system call, which a signal may interrupt
+	for done := int64(0); done < n; {
+		err := unix.Fallocate(int(f.Fd()), 0, offset+done, min(n-done, most))
+		switch {
+		case err == nil:
+			done += min(n-done, most)
+		case err != unix.EINTR:
+			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n)
+			return fmt.Errorf("%s of shared memory: %w", mebibytes(n), err)
+		}
 	}
 	return nil
 }
 
-// mapMemory maps the file, and opens it once more. A lock that is set through the
-// second file belongs to this endpoint alone, and the kernel releases it when the
-// process ends.
-func mapMemory(f *os.File) (mem []byte, own *os.File, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	mem, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return nil, nil, fmt.Errorf("mapping %s: %w", mebibytes(info.Size()), err)
-	}
-	own, err = os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR, 0)
-	if err != nil {
-		own = nil // then only the launcher knows which ranks are lost
-	}
-	return mem, own, nil
-}
-
-func unmapMemory(mem []byte, own *os.File) error {
-	err := unix.Munmap(mem)
-	if own != nil {
-		err = errors.Join(err, own.Close())
-	}
-	return err
-}
+// decommit gives mapped memory of the file back to the system. It reads as zeros then.
+func decommit(mem []byte) { _ = unix.Madvise(mem, unix.MADV_REMOVE) }
 
 // lockRank locks the byte of a rank as long as this process lives, or until
 // the file is closed. It returns false if a process has the lock.

@@ -13,12 +13,15 @@ import (
 // Shared memory needs what Linux alone has: memory files, futexes between
 // processes, locks that end with their process.
 
-func createMemory(int64) (*os.File, error) {
+func createMemory(_, _ int64) (*os.File, error) {
 	return nil, fmt.Errorf("shared memory between processes needs Linux, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-func mapMemory(*os.File) ([]byte, *os.File, error)               { return nil, nil, errors.ErrUnsupported }
-func unmapMemory([]byte, *os.File) error                         { return nil }
+func reopen(*os.File) (file, own *os.File, err error)            { return nil, nil, errors.ErrUnsupported }
+func mapFile(*os.File, int64, int) ([]byte, error)               { return nil, errors.ErrUnsupported }
+func unmapFile([]byte) error                                     { return nil }
+func commit(*os.File, int64, int64) error                        { return errors.ErrUnsupported }
+func decommit([]byte)                                            {}
 func holdsRank(*os.File, int, int64, int64) bool                 { return false }
 func lockRank(*os.File, int) bool                                { return true }
 func rankLocked(*os.File, int) bool                              { return true }

@@ -293,6 +293,8 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 		l.clear(p.number)
 	case addressFrame:
 		return l.receiveAddress(&p)
+	case placeFrame:
+		return l.receivePlace(&p)
 	case readFrame:
 		s := l.tagged.endReading(p.number)
 		if s == nil {
@@ -328,7 +330,14 @@ func (l *link) clear(number uint32) {
 		if s = l.tagged.CTS(number); s == nil {
 			return // it is withdrawn
 		}
-		if !s.Copied() && len(s.Data) >= taggedRemoteMin && l.state.lifecycle() == joined && l.canReadPeer() {
+		place, shared := l.e.place(s.Data)
+		readable := !s.Copied() && len(s.Data) >= taggedRemoteMin && l.state.lifecycle() == joined
+		if readable && shared {
+			l.tagged.reading = append(l.tagged.reading, s)
+			l.control(controlFrame{kind: placeFrame, number: number, value: place})
+			return
+		}
+		if readable && l.canReadPeer() {
 			l.tagged.reading = append(l.tagged.reading, s)
 			l.e.out.promoter.note(s.Data)
 			l.control(controlFrame{kind: addressFrame, number: number, value: int(uintptr(unsafe.Pointer(unsafe.SliceData(s.Data))))})

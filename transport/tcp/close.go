@@ -30,6 +30,7 @@ func (e *Endpoint) Close() error {
 		e.engine.Unlock()
 		return nil
 	}
+	e.EndAlloc()
 	e.endSteps()
 	deadline := time.Now().Add(cmp.Or(e.cfg.Linger, transport.Linger))
 	orderly := e.engine.MayLinger() == nil // otherwise peers may miss some of the messages in progress, too

@@ -49,6 +49,7 @@ type Config struct {
 // An Endpoint is one rank's attachment to a job. It implements
 // [transport.Endpoint] and [transport.LossSink].
 type Endpoint struct {
+	transport.PrivateMemory
 	cfg        Config
 	processors progress.Processors
 	connecting background      // the goroutines that make connections
@@ -136,7 +137,7 @@ func (e *Endpoint) Rank() int { return e.cfg.Rank }
 func (e *Endpoint) Held() (h transport.Held) {
 	e.engine.Lock()
 	defer e.engine.Unlock()
-	h.Tagged = e.engine.Tagged().Held()
+	h.Tagged, h.Allocated = e.engine.Tagged().Held(), e.Allocated()
 	for _, l := range e.links {
 		if l != nil {
 			h.Unexpected += l.in.unexpectedLen

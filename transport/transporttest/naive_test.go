@@ -21,6 +21,7 @@ type naiveJob struct {
 
 // A naive is one rank's endpoint.
 type naive struct {
+	transport.PrivateMemory
 	job    *naiveJob
 	rank   int
 	ended  error                          // why its part in the job has ended
@@ -70,6 +71,7 @@ func (e *naive) Close() error {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
 	e.fail(transport.ErrClosed)
+	e.EndAlloc()
 	return nil
 }
 
@@ -114,6 +116,7 @@ func (e *naive) gone(rank int) error {
 func (e *naive) Held() (h transport.Held) {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
+	h.Allocated = e.Allocated()
 	for _, cost := range e.copied {
 		h.Tagged += cost
 	}
