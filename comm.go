@@ -66,6 +66,8 @@ type job struct {
 	endpoint transport.Endpoint
 	config   CommConfig
 
+	allocates atomic.Bool // Alloc has returned memory
+
 	mu      sync.Mutex
 	numbers numbers
 }
@@ -119,7 +121,9 @@ func (j *job) newComm(g group, number, base uint32) *Comm {
 // newComm returns a communicator of one context.
 func newComm(j *job, g group, context uint32, id *identity) *Comm {
 	c := &Comm{job: j, group: g, context: context, sequence: id.base, identity: id}
-	c.cache.kept, c.packing.kept, c.memory.Held = &id.kept, &id.kept, &id.kept.memory
+	scratch := scratchAllocator{j}
+	c.cache.kept, c.memory.Held, c.memory.Allocator = &id.kept, &id.kept.memory, scratch
+	c.packing.kept, c.packing.allocator = &id.kept, scratch
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	id.open++

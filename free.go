@@ -96,6 +96,7 @@ func (c *Comm) release() {
 	}
 	j.numbers.calls = max(j.numbers.calls, c.sequence)
 	if id.open--; id.open == 0 {
+		id.freeAllocated(j.endpoint)
 		j.numbers.freed[id.number] = id
 		j.numbers.drop(id.number/64, 1<<(id.number%64))
 	}

@@ -33,6 +33,8 @@ type identity struct {
 	closed bool // freed by the program
 	open   int  // contexts that the endpoint has not released
 	usage  usage
+
+	allocated map[*byte]struct{} // memory from Alloc
 }
 
 // A usage is what a rank has done in the contexts of a communicator.

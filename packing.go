@@ -13,8 +13,10 @@ const keptPacking = 4
 // packing is the memory into which a communicator's calls pack strided views. Each call
 // takes as many as it needs, and any number of goroutines call.
 type packing struct {
-	mu     sync.Mutex
-	kept   *keptCounts
+	kept      *keptCounts
+	allocator exec.Allocator
+
+	mu     sync.Mutex     // guards the fields below
 	idle   []*exec.Memory // keptPacking at most
 	closed bool
 }
@@ -28,7 +30,7 @@ func (p *packing) take() *exec.Memory {
 		p.idle = p.idle[:n-1]
 		return m
 	}
-	return &exec.Memory{Held: &p.kept.memory}
+	return &exec.Memory{Held: &p.kept.memory, Allocator: p.allocator}
 }
 
 // put keeps memory for the next call, or drops it if there is enough.
