@@ -39,7 +39,8 @@ Times are in microseconds per call, on the slowest rank. A sample is a batch of
 calls, about a millisecond of them, after a barrier that is not timed; MIN,
 MEDIAN, P99 and MEAN are over samples. Samples are taken until the median is
 stable to 1 %, or until --time is over, but never less than 5. Every call uses the
-same buffers. Reductions sum float32, and a shift is by 1. The root rotates from
+same buffers; with --alloc they are memory that the ranks of a host share, and a
+row has "alloc":true. Reductions sum float32, and a shift is by 1. The root rotates from
 call to call, so that no root runs ahead of ranks that are still in the call
 before; --root R measures the rate of calls with a fixed root.
 
@@ -114,6 +115,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	flags.DurationVar(&config.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
 	flags.IntVar(&config.Count, "count", 1, "the number of times that everything is measured")
 	flags.BoolVar(&noVerify, "no-verify", false, "do not verify the results")
+	flags.BoolVar(&config.Alloc, "alloc", false, "buffers from chorale.Alloc, in memory that the ranks of a host share")
 	var remote remoteFlags
 	remote.add(cmd)
 	format := addFormat(cmd, "table", "json", "gobench")

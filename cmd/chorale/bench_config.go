@@ -24,6 +24,7 @@ type benchConfig struct {
 	Count       int
 	Time        time.Duration
 	Verify      bool
+	Alloc       bool // buffers from chorale.Alloc
 }
 
 // maxCount bounds how often bench measures every cell.

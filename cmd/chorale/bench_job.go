@@ -38,8 +38,10 @@ func measure(ctx context.Context, c *chorale.Comm, transport string, config *ben
 	if err != nil {
 		return err
 	}
-	b := bench.Bench{Comm: c, Transport: transport, Time: config.Time, Verify: config.Verify}
-	b.Reserve(cells)
+	b := bench.Bench{Comm: c, Transport: transport, Time: config.Time, Verify: config.Verify, Alloc: config.Alloc}
+	if err := b.Reserve(cells); err != nil {
+		return err
+	}
 	for _, cell := range cells {
 		row, err := b.Measure(ctx, cell)
 		if err == nil && c.Rank() == 0 {

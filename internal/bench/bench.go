@@ -92,6 +92,7 @@ type Call struct {
 	Collective string `json:"collective"` // or the pattern
 	Algorithm  string `json:"algorithm"`  // the one that ran; of a pattern, its calls
 	Transport  string `json:"transport"`
+	Alloc      bool   `json:"alloc,omitempty"` // the buffers are from chorale.Alloc
 	Ranks      int    `json:"n"`
 	Bytes      int    `json:"bytes"`
 }
@@ -120,6 +121,7 @@ type Bench struct {
 	Transport string        // the name of the transport, for the rows
 	Time      time.Duration // the most time for the samples of one cell
 	Verify    bool          // compare the results of calls with the definition of the collective
+	Alloc     bool          // the buffers are from chorale.Alloc
 
 	memory memory
 	loop   loop
@@ -128,10 +130,20 @@ type Bench struct {
 
 // Reserve allocates the buffers for cells that will be measured. Without it, a cell
 // that needs larger buffers than the cells before it allocates new ones.
-func (b *Bench) Reserve(cells []Cell) {
+func (b *Bench) Reserve(cells []Cell) error {
 	for _, cell := range cells {
-		b.memory.reserve(cell, b.Comm)
+		if err := b.reserve(cell); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (b *Bench) reserve(cell Cell) error {
+	if b.Alloc {
+		b.memory.from = b.Comm
+	}
+	return b.memory.reserve(cell, b.Comm)
 }
 
 // Measure measures a cell. It is collective: it returns when every rank has measured
@@ -139,6 +151,9 @@ func (b *Bench) Reserve(cells []Cell) {
 // is wrong; the communicator should then not be used again.
 func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 	if err := cell.Valid(); err != nil {
+		return Row{}, err
+	}
+	if err := b.reserve(cell); err != nil {
 		return Row{}, err
 	}
 	switch {
@@ -189,6 +204,7 @@ func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) 
 			Collective: cell.Name(),
 			Algorithm:  algorithm,
 			Transport:  b.Transport,
+			Alloc:      b.Alloc,
 			Ranks:      b.Comm.Size(),
 			Bytes:      cell.Bytes,
 		},

@@ -118,6 +118,9 @@ func TestAWrongElementOfAColumnIsFound(t *testing.T) {
 	for _, cell := range []Cell{{Pattern: "exchange"}, {Collective: sched.Scatter}, {Collective: sched.Gather}} {
 		cell.Form, cell.Bytes = columns, 80
 		err := onRanks(t, 2, func(ctx context.Context, b *Bench) error {
+			if err := b.reserve(cell); err != nil {
+				return err
+			}
 			w := newColumns(b.Comm, cell, &b.memory)
 			if err := w.verify(ctx); err != nil {
 				return nil // which the test takes for no error
@@ -146,6 +149,9 @@ func TestAFormThatACallDoesNotHaveIsAnError(t *testing.T) {
 
 // verify checks one call of a cell.
 func verify(ctx context.Context, b *Bench, cell Cell) error {
+	if err := b.reserve(cell); err != nil {
+		return err
+	}
 	if cell.Collective.Combines() {
 		return newWork[float32](b.Comm, cell, &b.memory).verify(ctx)
 	}
@@ -195,6 +201,9 @@ func TestOneWrongElementIsFound(t *testing.T) {
 
 // spoil verifies a call after which one element of the root is wrong.
 func spoil[T element](ctx context.Context, b *Bench, cell Cell, wrong int) error {
+	if err := b.reserve(cell); err != nil {
+		return err
+	}
 	w := newWork[T](b.Comm, cell, &b.memory)
 	right := w.call
 	w.call = func(ctx context.Context, options []chorale.Option) error {
@@ -221,7 +230,11 @@ func TestMeasuringEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := chorale.Run(ctx, 2, func(ctx context.Context, c *chorale.Comm) error {
 		b := Bench{Comm: c, Time: time.Hour}
-		w := newWork[byte](c, Cell{Collective: sched.Barrier}, &b.memory)
+		barrier := Cell{Collective: sched.Barrier}
+		if err := b.reserve(barrier); err != nil {
+			return err
+		}
+		w := newWork[byte](c, barrier, &b.memory)
 		calls := 0
 		_, _, err := b.loop.run(ctx, c, b.Time, func(ctx context.Context) error {
 			if calls++; calls == 100 {

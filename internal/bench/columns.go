@@ -26,7 +26,6 @@ type columnCall struct {
 
 func newColumns(c *chorale.Comm, cell Cell, m *memory) *columnCall {
 	w := &columnCall{comm: c, cell: cell, rows: cell.Bytes / cell.element(), root: max(0, cell.Root), roots: 1}
-	m.reserve(cell, c)
 	n := w.rows * max(c.Size(), columnStride)
 	w.in, w.out = float64s(m.in, n), float64s(m.out, n)
 	if cell.Root == RotatingRoot && cell.Pattern == "" {

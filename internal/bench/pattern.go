@@ -81,7 +81,6 @@ func slots(pattern string) (in, out int) {
 }
 
 func newPattern(c *chorale.Comm, cell Cell, m *memory) *exchangePattern {
-	m.reserve(cell, c)
 	in, out := slots(cell.Pattern)
 	w := &exchangePattern{name: cell.Pattern, comm: c, bytes: cell.Bytes, in: m.in[:in*cell.Bytes], out: m.out[:out*cell.Bytes]}
 	peer, first := c.Rank()^1, c.Rank()%2 == 0

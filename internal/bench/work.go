@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"unsafe"
@@ -15,7 +16,10 @@ import (
 type element interface{ byte | float32 }
 
 // memory is a rank's two buffers, which all cells use.
-type memory struct{ in, out []byte }
+type memory struct {
+	in, out []byte
+	from    *chorale.Comm // allocates them; nil for memory of make
+}
 
 // page is the granularity of buffers: no two ranks' buffers share a page or a cache
 // line.
@@ -31,23 +35,40 @@ func reserve(buf *[]byte, n int) {
 
 // reserve makes the buffers long enough for a cell on this rank of c, whatever rank
 // is the root.
-func (m *memory) reserve(cell Cell, c *chorale.Comm) {
-	if cell.Form == columns {
+func (m *memory) reserve(cell Cell, c *chorale.Comm) error {
+	var in, out int
+	switch {
+	case cell.Form == columns:
 		n := cell.Bytes * max(c.Size(), columnStride)
-		reserve(&m.in, n)
-		reserve(&m.out, n)
-		return
+		in, out = n, n
+	case cell.Pattern != "":
+		in, out = slots(cell.Pattern)
+		in, out = in*cell.Bytes, out*cell.Bytes
+	default:
+		shape, longest := shapeOf(cell.Collective, c.Size(), c.Rank()), cell.longestPart()
+		in, out = shape.Extent(sched.In, c.Rank()).Len()*longest, shape.Extent(sched.Out, c.Rank()).Len()*longest
 	}
-	if cell.Pattern != "" {
-		in, out := slots(cell.Pattern)
-		reserve(&m.in, in*cell.Bytes)
-		reserve(&m.out, out*cell.Bytes)
-		return
+	return cmp.Or(m.makeBuffer(&m.in, in), m.makeBuffer(&m.out, out))
+}
+
+// makeBuffer makes a buffer n bytes long or longer.
+func (m *memory) makeBuffer(buf *[]byte, n int) error {
+	if m.from == nil {
+		reserve(buf, n)
+		return nil
 	}
-	shape := shapeOf(cell.Collective, c.Size(), c.Rank())
-	longest := cell.longestPart()
-	reserve(&m.in, shape.Extent(sched.In, c.Rank()).Len()*longest)
-	reserve(&m.out, shape.Extent(sched.Out, c.Rank()).Len()*longest)
+	if len(*buf) >= n && *buf != nil {
+		return nil
+	}
+	if err := chorale.Free(m.from, *buf); err != nil {
+		return err
+	}
+	all, err := chorale.Alloc[byte](m.from, (n+page)/page*page)
+	for i := range all {
+		all[i] = 1
+	}
+	*buf = all
+	return err
 }
 
 // elements returns the first n elements of a buffer.
@@ -95,7 +116,6 @@ const maxRoots = 16
 func newWork[T element](c *chorale.Comm, cell Cell, m *memory) *work[T] {
 	w := &work[T]{comm: c, roots: 1, count: cell.Bytes / cell.element(), uneven: cell.Form == uneven, op: operationOf[T](cell.Form)}
 	w.shape = shapeOf(cell.Collective, c.Size(), c.Rank()) // the buffers of a root are long enough for any rank
-	m.reserve(cell, c)
 	w.in = elements[T](m.in, w.length(w.extent(sched.In)))
 	w.out = elements[T](m.out, w.length(w.extent(sched.Out)))
 	w.shape = shapeOf(cell.Collective, c.Size(), max(0, cell.Root)%c.Size())
