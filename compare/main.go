@@ -53,7 +53,7 @@ func (s *settings) parse(args []string) (err error) {
 		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives and the patterns of messages, as chorale bench names them")
 		ranks      = flags.String("n", "2,4,8", "the numbers of ranks")
 		sizes      = flags.String("sizes", "8,1024,65536,1048576,4194304", "bytes of one rank's message")
-		transports = flags.String("transports", "inproc,shm,tcp", "our transports; those that do not exist here are omitted")
+		transports = flags.String("transports", "inproc,shm,shm-alloc,tcp", "our transports, and shm-alloc: shm with buffers from Alloc; those that do not exist here are omitted")
 		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
 	)
 	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
@@ -93,7 +93,7 @@ func (s *settings) parse(args []string) (err error) {
 	}
 	s.ops = strings.Split(*ops, ",")
 	for _, t := range strings.Split(*transports, ",") {
-		if slices.Contains(launch.Transports, t) && t != "auto" {
+		if slices.Contains(launch.Transports, withoutAlloc(t)) && t != "auto" {
 			s.transports = append(s.transports, t)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // A side is a library over a transport.
 type side struct {
 	name      string // "chorale", "Open MPI", "MPICH"
-	transport string // ours: inproc, shm, tcp; theirs: shm, tcp
+	transport string // ours: inproc, shm, shm-alloc, tcp; theirs: shm, tcp
 	// command returns the program that measures a group. It prints rows as JSON.
 	command func(ctx context.Context, s settings, g group) *exec.Cmd
 }
@@ -38,13 +38,17 @@ func (s side) timeout(set settings, g group) time.Duration {
 	return set.runLimit
 }
 
+// withoutAlloc returns the name of a transport without the suffix that stands for buffers
+// from Alloc.
+func withoutAlloc(transport string) string { return strings.TrimSuffix(transport, "-alloc") }
+
 // peerOf returns the transport of MPI that one of ours is compared with: goroutines are
 // compared with processes that share memory.
 func peerOf(transport string) string {
 	if transport == "inproc" {
 		return "shm"
 	}
-	return transport
+	return withoutAlloc(transport)
 }
 
 // A library is an implementation of MPI as Debian packages it.
@@ -110,8 +114,11 @@ func compile(ctx context.Context, name string, args ...string) error {
 
 func ours(program, transport string) side {
 	return side{"chorale", transport, func(ctx context.Context, s settings, g group) *exec.Cmd {
-		args := append([]string{"bench", "-n", strconv.Itoa(g.ranks), "--transport", transport, "--format", "json",
+		args := append([]string{"bench", "-n", strconv.Itoa(g.ranks), "--transport", withoutAlloc(transport), "--format", "json",
 			"--sizes", list(s.sizes), "--time", s.rowTime.String()}, g.ops...)
+		if transport != withoutAlloc(transport) {
+			args = append(args, "--alloc")
+		}
 		if g.root != rotatingRoot {
 			args = append(args, "--root", g.root)
 		}
