@@ -249,6 +249,50 @@ func ExampleRecv() {
 	// Output: [1.5 2.5 3.5]
 }
 
+// The gradients lie in memory that all ranks of the host share: a rank sums up those of
+// another one where they are.
+func ExampleAlloc() {
+	run(4, func(ctx context.Context, c *chorale.Comm) error {
+		gradients, err := chorale.Alloc[float32](c, 1<<20)
+		if err != nil {
+			return err
+		}
+		for range 3 {
+			for i := range gradients {
+				gradients[i] = float32(c.Rank())
+			}
+			if err := chorale.AllReduce(ctx, c, gradients, gradients, chorale.Sum); err != nil {
+				return err
+			}
+		}
+		if c.Rank() == 0 {
+			fmt.Println(gradients[:3])
+		}
+		return chorale.Free(c, gradients)
+	})
+	// Output: [6 6 6]
+}
+
+// A table that every rank fills a part of, and all ranks read.
+func ExampleNewWindow() {
+	run(3, func(ctx context.Context, c *chorale.Comm) error {
+		w, err := chorale.NewWindow[int](ctx, c, 2)
+		if err != nil {
+			return err
+		}
+		part := w.Local(c.Rank())
+		part[0], part[1] = c.Rank(), 10*c.Rank()
+		if err := w.Fence(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(w.Local(0), w.Local(1), w.Local(2))
+		}
+		return w.Free(ctx)
+	})
+	// Output: [0 0] [1 10] [2 20]
+}
+
 // A schedule written by hand is checked and then executed: here, rank 1 gets the
 // vector of rank 0 and forwards it to rank 2.
 func ExampleWithSchedule() {

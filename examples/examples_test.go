@@ -62,6 +62,11 @@ var runs = map[string][]run{
 		{2, "", []string{"50000 keys sorted: the largest part has 1.01 times the mean"}},
 		{5, "-n 3", []string{"3 keys sorted: the largest part has 1.67 times the mean"}},
 	},
+	"stencil": {
+		{5, "", []string{"a plate of 64×64 points: 10.3 degrees on average after 200 steps"}},
+		{2, "-n 7 -steps 30", []string{"a plate of 7×7 points: 23.1 degrees on average after 30 steps"}},
+		{3, "-n 2 -steps 10", []string{"a plate of 2×2 points: 25.0 degrees on average after 10 steps"}},
+	},
 	"training": {
 		{5, "", trained},
 		{2, "", trained},
@@ -113,7 +118,7 @@ func TestExamplesPrintTheSameOnProcessesAndOnGoroutines(t *testing.T) {
 			runs = runs[:1]
 		}
 		for _, r := range runs {
-			for _, transport := range []string{"tcp", "inproc"} {
+			for _, transport := range transportsOf(name) {
 				t.Run(strings.Join(append([]string{name, fmt.Sprint(r.ranks), transport}, strings.Fields(r.args)...), " "), func(t *testing.T) {
 					args := []string{"run", "-n", fmt.Sprint(r.ranks), "--no-labels", "--transport", transport, filepath.Join(bin, path.Base(name)+exe())}
 					got := output(t, filepath.Join(bin, "chorale"+exe()), append(args, strings.Fields(r.args)...))
@@ -126,6 +131,18 @@ func TestExamplesPrintTheSameOnProcessesAndOnGoroutines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// transportsOf returns the transports of an example: a window needs memory that the ranks
+// share.
+func transportsOf(name string) []string {
+	switch {
+	case name != "stencil":
+		return []string{"tcp", "inproc"}
+	case runtime.GOOS == "linux":
+		return []string{"shm", "inproc"}
+	}
+	return []string{"inproc"}
 }
 
 func TestEveryExampleStatesItsCallsAndItsCommandLine(t *testing.T) {
