@@ -76,6 +76,9 @@
 // of it. Messages that were not received are bounded by the transport, which makes
 // their senders wait. [Comm.Held] counts all of this.
 //
+// Over memory that processes share, long messages travel best from buffers of [Alloc]. A
+// [Window] is memory that ranks of one host read and write without messages.
+//
 // # Concurrency
 //
 // A communicator does one collective at a time, and a second one gets ErrBusy.
