@@ -14,7 +14,7 @@ import (
 // there, a rank takes what another one sends straight out of the other's memory, as
 // goroutines do, without a system call. Elsewhere it is like the memory of make. Calls
 // need not know: collectives and tagged messages find out by themselves, on each side for
-// itself. It is worth it for messages of some 64 KiB and more that are sent again and again.
+// itself. It is worth it for messages of 4 KiB and more that are sent again and again.
 //
 // Alloc is local: it sends nothing, and other ranks need not call it. It takes time, also
 // because the memory is in use at once, and is best called once for many messages. The

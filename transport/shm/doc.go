@@ -30,7 +30,7 @@
 // or a staging buffer, and wait in the receiver's queue. Longer ones are announced (RTS);
 // a receive asks for the contents (CTS), which are staged.
 //
-// A message of 64 KiB or more in memory from [Endpoint.Alloc] goes by rendezvous, too; but
+// A message of 4 KiB or more in memory from [Endpoint.Alloc] goes by rendezvous, too; but
 // the receiver has mapped that memory, and copies or combines it from there (arena.go).
 //
 // Memory from which messages go by rendezvous again and again is moved to huge pages.
