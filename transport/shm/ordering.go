@@ -48,9 +48,9 @@ import (
 //     before it is written, and its hash published afterwards; a reader loads the hash
 //     before and after it copies the text, with loadFence before the second load.
 //
-//  6. Memory that a peer reads by cross-memory attach, or in the arena. The rank that gives up, or leaves,
-//     stores that in its status word (storeFenced) before its caller may write to the
-//     memory again. A peer that has read there loads the status word afterwards
+//  6. Memory that a peer reads by cross-memory attach, or in the arena. The rank that
+//     gives up, or leaves, stores that in its status word (storeFenced) before its caller
+//     may write to the memory again. A peer that has read there loads the status word afterwards
 //     (loadFence), and drops what it has read unless the rank is still there.
 
 // publish makes the frame in a cell visible. Number is that of the frame.
