@@ -299,9 +299,16 @@ func (p *proxy) Release(context uint32) {
 	p.plain(order{Call: "release", Match: transport.Match{Context: context}})
 }
 func (p *proxy) CheckUnreceived() error    { return p.plain(order{Call: "unreceived"}).Err.error() }
-func (p *proxy) Held() transport.Held      { return p.plain(order{Call: "held"}).Held }
 func (p *proxy) Stalls() []transport.Stall { return p.plain(order{Call: "stalls"}).Stalls }
-func (p *proxy) Close() error              { return p.plain(order{Call: "close"}).Err.error() }
+func (p *proxy) Held() transport.Held {
+	h := p.plain(order{Call: "held"}).Held
+	h.Allocated = p.Allocated()
+	return h
+}
+func (p *proxy) Close() error {
+	p.EndAlloc()
+	return p.plain(order{Call: "close"}).Err.error()
+}
 func (p *proxy) Lost(rank int, reason string) {
 	p.plain(order{Call: "lost", Rank: rank, Reason: reason})
 }
@@ -328,7 +335,7 @@ func open(t *testing.T, n int, linger time.Duration) []*proxy {
 		done.Wait()
 	}
 	for rank := range all {
-		all[rank] = &proxy{r.conns[rank], job, rank, n}
+		all[rank] = &proxy{remote: r.conns[rank], job: job, rank: rank, size: n}
 	}
 	t.Cleanup(func() { each(order{Call: "forget"}) })
 	each(order{Call: "open", N: n, Data: []byte(linger.String())})
