@@ -7,6 +7,7 @@ import (
 	"github.com/chorale-go/chorale/internal/pagetest"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/shm"
 )
 
 func TestThePageOnReliabilityHasTheBoundsOfTheCode(t *testing.T) {
@@ -14,6 +15,6 @@ func TestThePageOnReliabilityHasTheBoundsOfTheCode(t *testing.T) {
 		"KeptCalls": chorale.KeptCalls, "KeptBytes": chorale.KeptBytes,
 		"UnexpectedMax": transport.UnexpectedMax, "TaggedMax": transport.TaggedMax,
 		"UnsentMax": transport.UnsentMax, "MessageCost": transport.MessageCost,
-		"DefaultMemory": sched.DefaultMemory,
+		"DefaultMemory": sched.DefaultMemory, "AllocMax": shm.AllocMax(64),
 	})
 }
