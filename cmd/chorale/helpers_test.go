@@ -121,6 +121,34 @@ func sums() {
 	})
 }
 
+// locks END locks the part of rank 1 in a window on rank 0, which then ends: killed, or
+// by leaving. The other ranks try to lock it.
+func locks() {
+	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
+		w, err := chorale.NewWindow[int](ctx, c, 1)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			if err := w.Lock(ctx, 1); err != nil {
+				return err
+			}
+		}
+		if err := chorale.Barrier(ctx, c); err != nil {
+			return err
+		}
+		switch {
+		case c.Rank() != 0:
+			return w.Lock(ctx, 1)
+		case os.Args[1] == "killed":
+			self, _ := os.FindProcess(os.Getpid())
+			self.Kill()
+			select {}
+		}
+		return nil
+	})
+}
+
 // ending END RANK OTHERS is a program of which one rank ends in the middle: killed, with
 // status 7, or with an error. The other ranks wait for it in a call, or they compute, and
 // heed no signal. A rank that does not exist ends nothing. Each says its parent.

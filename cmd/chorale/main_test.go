@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"stall":            stall,
 		"sums":             sums,
 		"ending":           ending,
+		"locks":            locks,
 	})
 }
 
