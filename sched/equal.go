@@ -10,9 +10,9 @@ func (s *Schedule) Equal(o *Schedule) bool {
 		s.EqualBlocks != o.EqualBlocks {
 		return false
 	}
-	var lent, other Builder
+	var reused, other Builder
 	for rank := range s.P {
-		if !s.Make(&lent, rank).Equal(o.Make(&other, rank)) {
+		if !s.Make(&reused, rank).Equal(o.Make(&other, rank)) {
 			return false
 		}
 	}

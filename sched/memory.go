@@ -75,8 +75,8 @@ func (s *Schedule) Size() Size {
 	if s.P <= 64 {
 		samples = 4
 	}
-	var lent Builder
-	size := s.Make(&lent, s.Root).size()
+	var reused Builder
+	size := s.Make(&reused, s.Root).size()
 	var sum Size
 	counted := 0
 	for i := range min(samples, s.P) {
@@ -86,7 +86,7 @@ func (s *Schedule) Size() Size {
 			rank = int(part * float64(s.P))
 		}
 		if rank != s.Root {
-			sum.add(s.Make(&lent, rank).size(), 1)
+			sum.add(s.Make(&reused, rank).size(), 1)
 			counted++
 		}
 	}

@@ -156,14 +156,14 @@ type Schedule struct {
 	EqualBlocks bool   // right only where all blocks are equally long
 
 	// Make returns the program of a rank, which the caller must not change. It
-	// may put the program together in the builder, which is lent to it: the
+	// may put the program together in the builder, which its callers reuse: the
 	// program is then valid until the builder's next use. Time and memory should
 	// be proportional to the program, whatever P is.
 	Make func(b *Builder, rank int) Program
 }
 
 // Program returns the program of one rank, which is the caller's to keep. Those
-// who need one program after another lend one builder to Make instead.
+// who need one program after another reuse one builder with Make instead.
 func (s *Schedule) Program(rank int) Program {
 	b := builders.Get().(*Builder)
 	defer builders.Put(b)

@@ -51,9 +51,9 @@ func (s *Schedule) WriteText(w io.Writer) error {
 		fmt.Fprintln(b, "equal-blocks")
 	}
 	fmt.Fprintln(b)
-	var lent Builder
+	var reused Builder
 	for rank := range s.P {
-		program := s.Make(&lent, rank)
+		program := s.Make(&reused, rank)
 		if len(program) > 0 {
 			fmt.Fprintf(b, "rank %d\n", rank)
 		}

@@ -36,10 +36,10 @@ type ownStep struct {
 // each step by itself. It stops with ErrTooLarge when the lists take more bytes
 // than free, because the programs are larger than those that were counted.
 func (b *timelineBuilder) collect(free int64) error {
-	var lent Builder
+	var reused Builder
 	for rank := range b.s.P {
 		b.first[rank] = len(b.steps)
-		for i, step := range b.s.Make(&lent, rank) {
+		for i, step := range b.s.Make(&reused, rank) {
 			if err := b.s.checkStep(rank, i, step); err != nil {
 				return err
 			}

@@ -197,14 +197,14 @@ func bind(p Part, ranks int) boundPart {
 // program returns the program of a rank of the simulation, which is empty if
 // the rank has no part in the schedule. It is valid until the next use of the
 // builder.
-func (p *boundPart) program(lent *sched.Builder, rank int) sched.Program {
+func (p *boundPart) program(reused *sched.Builder, rank int) sched.Program {
 	if p.rankIn != nil {
 		rank = int(p.rankIn[rank])
 	}
 	if rank < 0 || rank >= p.Schedule.P {
 		return nil
 	}
-	return p.Schedule.Make(lent, rank)
+	return p.Schedule.Make(reused, rank)
 }
 
 // rank returns the rank of the simulation that runs a rank of the schedule.
@@ -218,7 +218,7 @@ func (p *boundPart) rank(peer int) int {
 // A tableBuilder fills a table.
 type tableBuilder struct {
 	*programTable
-	lent     sched.Builder // for the programs
+	builder  sched.Builder // for the programs
 	sync     bool
 	indexOf  map[int]uint32 // of each length in lengths
 	words    int            // the last length,
@@ -229,7 +229,7 @@ type tableBuilder struct {
 
 // add appends a rank's program of one part.
 func (b *tableBuilder) add(rank int, p *boundPart) error {
-	for _, step := range p.program(&b.lent, rank) {
+	for _, step := range p.program(&b.builder, rank) {
 		for i := range step.Copies {
 			c := &step.Copies[i]
 			b.copied = true
