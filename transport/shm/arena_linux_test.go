@@ -2,11 +2,13 @@ package shm
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"github.com/chorale-go/chorale/transport/transporttest"
@@ -76,6 +78,7 @@ func blocks(t *testing.T, e *Endpoint) int64 {
 }
 
 func TestFreedMemoryGoesBackToTheSystem(t *testing.T) {
+	needRemove(t)
 	e := crew(t, 2, Config{})[0]
 	before := blocks(t, e)
 	var all [][]byte
@@ -99,11 +102,30 @@ func TestFreedMemoryGoesBackToTheSystem(t *testing.T) {
 	}
 }
 
+// needRemove skips the test where memory of a file does not go back to the system: an
+// emulator only says that it does.
+func needRemove(t *testing.T) {
+	f, err := createMemory(hugePageLen, hugePageLen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mem, err := mapFile(f, 0, hugePageLen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unmapFile(mem)
+	mem[0] = 1
+	if decommit(mem); mem[0] != 0 {
+		testenv.Skip(t, "no memory of a file goes back to the system here")
+	}
+}
+
 func TestTheBoundOfAllocatedMemoryIsAnError(t *testing.T) {
 	e := crew(t, 2, Config{})[0]
 	held := blocks(t, e)
 	_, _, err := e.Alloc(int(AllocMax(2)) + 1)
-	if err == nil || !strings.Contains(err.Error(), "rank 0 has 0.0 MiB, and may have 65536.0 MiB at most") {
+	if want := fmt.Sprintf("rank 0 has 0.0 MiB, and may have %s at most", mebibytes(AllocMax(2))); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
 	if blocks(t, e) != held || e.Held().Allocated != 0 {

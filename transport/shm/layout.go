@@ -18,6 +18,10 @@ const (
 	arenasMax int64 = 1 << (28 + 14*(^uint(0)>>63))
 )
 
+// arenaLimit bounds the arena of a rank. Tests lower it: an emulator of processors keeps
+// a record of each page of addresses.
+var arenaLimit int64 = arenaMax
+
 // A layout says what lies where in the segment of a job. It follows from the number
 // of ranks p:
 //
@@ -77,7 +81,7 @@ func (l layout) stagingOf(rank, i int) int {
 
 // arenaLen returns the length of a rank's arena.
 func (l layout) arenaLen() int {
-	return int(min(arenaMax, arenasMax/int64(l.size)/hugePageLen*hugePageLen))
+	return int(min(arenaLimit, arenasMax/int64(l.size)/hugePageLen*hugePageLen))
 }
 
 // arenaOf returns where the arena of a rank begins in the file.

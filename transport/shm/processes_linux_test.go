@@ -16,6 +16,7 @@ import (
 const noCMAVar = "CHORALE_SHM_TEST_NO_CMA"
 
 func TestMain(m *testing.M) {
+	arenaLimit = 128 << 20
 	cluster.Serve(func() cluster.Setup {
 		return setup(os.NewFile(3, "memory"), os.Getenv(noCMAVar) != "")
 	})
