@@ -44,7 +44,11 @@ var tcp = table{
 	},
 	oversubscribed: rules{
 		sched.Scatter: {
-			{3, 0, "linear", "fewest waits, and every part is sent once"},
+			{3, 0, "direct", "one step, and every part is sent once"},
+			{4, 0, "binomial", "the root sends fewest messages"},
+			{4, 512, "direct", "one step, and every part is sent once"},
+			{8, 0, "direct", "one step, and every part is sent once"},
+			{3, 64 << 10, "linear", "fewest waits, and every part is sent once"},
 			{17, 0, "binomial", "fewest steps"},
 			{17, 64 << 10, "linear", "every part is sent once"},
 		},
