@@ -70,6 +70,8 @@ type job struct {
 
 	mu      sync.Mutex
 	numbers numbers
+
+	late lateCalls
 }
 
 const contextBits = transport.ContextBits

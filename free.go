@@ -44,7 +44,7 @@ func (q *queue) free() {
 		return
 	}
 	go func() {
-		<-q.last.done
+		<-q.last.Done()
 		q.comm.close()
 	}()
 }

@@ -9,10 +9,10 @@ import (
 // calls that it makes are compiled, starting it allocates nothing. Its methods are
 // called by one goroutine at a time.
 type Persistent struct {
+	claim
 	comm    *Comm // on which it was prepared
 	own     *Comm // the communicator that f gets
 	f       Func
-	run     func()          // runs f; a field, so that go allocates nothing
 	ctx     context.Context // of the start in progress
 	started bool            // and not waited for
 	twice   bool            // started again meanwhile
@@ -33,13 +33,13 @@ const maxPrepared = creationPart - maxInProgress - 1
 // communicator of the same ranks for this call alone, as for [Start]. All ranks
 // prepare their calls, and free them, in the same order. Preparing sends nothing. A
 // communicator can have 4078 prepared calls at a time; one more is an ErrArgument. The
-// caller frees the result. It holds no goroutine while it is not in progress.
+// caller frees the result. It holds no goroutine while it is not in progress. Wait and
+// Free call f, or a goroutine of its own does, as [Start] says.
 func Prepare(c *Comm, f Func) (*Persistent, error) {
 	if err := c.checkPart("prepare"); err != nil {
 		return nil, err
 	}
 	p := &Persistent{comm: c, f: f, end: make(chan error, 1)}
-	p.run = p.runOnce
 	calls := &c.prepared
 	switch n := len(calls.idle); {
 	case n > 0: // its call numbers continue, so that slower ranks tell old calls from new ones
@@ -66,11 +66,11 @@ func (p *Persistent) Start(ctx context.Context) {
 		return
 	}
 	p.ctx = ctx
-	go p.run()
+	p.comm.job.late.add(p)
 }
 
-// runOnce runs f once.
-func (p *Persistent) runOnce() {
+// run calls f once.
+func (p *Persistent) run() {
 	var err error
 	defer func() { p.end <- err }()
 	p.own.perform(p.ctx, p.f, &err)
@@ -82,6 +82,9 @@ func (p *Persistent) runOnce() {
 func (p *Persistent) Wait() error {
 	if !p.started {
 		return p.own.argumentErrorf("wait", "the prepared call was not started")
+	}
+	if p.take() {
+		p.run()
 	}
 	err := <-p.end
 	twice := p.twice
@@ -100,6 +103,9 @@ func (p *Persistent) Free() {
 	}
 	p.freed = true
 	if p.started {
+		if p.take() {
+			p.run()
+		}
 		p.end <- <-p.end
 	}
 	p.comm.prepared.idle = append(p.comm.prepared.idle, p.own)

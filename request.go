@@ -32,13 +32,39 @@ type queue struct {
 type Request struct {
 	done    chan struct{} // nil if it was done at once; of a message: until Done is called
 	err     error
-	message *started // nil for a call that has a goroutine
+	message *started         // nil unless it is that of a message
+	call    *nonblockingCall // nil unless it is that of a function
+}
+
+// A nonblockingCall is a function that is to be called. Whoever claims it calls it: the
+// goroutine that waits for it, or else, after a while, one of its own. Waking a thread for
+// that takes longer than a short call.
+type nonblockingCall struct {
+	claim
+	request *Request
+	ctx     context.Context
+	f       Func
+	comm    *Comm
+	before  *Request // in the queue; nil once that is done
+}
+
+// run calls the function.
+func (n *nonblockingCall) run() {
+	defer close(n.request.done)
+	if n.before != nil {
+		_ = n.before.Wait() // it has waiters of its own for its error
+		n.before = nil
+	}
+	n.comm.perform(n.ctx, n.f, &n.request.err)
 }
 
 // Done returns a channel that is closed when the call is done. For a message, the first
 // call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
 func (r *Request) Done() <-chan struct{} {
 	if r.message == nil {
+		if r.call != nil {
+			startNow(r.call)
+		}
 		return cmp.Or(r.done, closed)
 	}
 	m := r.message
@@ -58,6 +84,9 @@ func (r *Request) Done() <-chan struct{} {
 func (r *Request) Wait() error {
 	if r.message != nil {
 		return r.message.wait()
+	}
+	if r.call != nil && r.call.take() {
+		r.call.run()
 	}
 	if r.done != nil {
 		<-r.done
@@ -107,8 +136,10 @@ func WaitAll(requests ...*Request) (err error) {
 // All ranks start them in the same order. F's communicator cannot start nonblocking
 // calls of its own; Dup it to do so.
 //
-// A panic or runtime.Goexit of f is the request's error, and ends the rank's part in
-// the job: its peers are told.
+// F is called by the goroutine that waits for the request, or by one of its own if none
+// has begun to wait after [StartDelay]. A panic or runtime.Goexit of f is the request's
+// error, and ends the rank's part in the job: its peers are told. Goexit ends the goroutine
+// that has called f.
 //
 // Functions like [StartBcast] start one collective each.
 func Start(ctx context.Context, c *Comm, f Func) *Request {
@@ -116,16 +147,17 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 		return doneRequest(err)
 	}
 	q, before := c.nonblocking.next(c)
-	r := &Request{done: make(chan struct{})}
-	q.last = r
-	go func() {
-		defer close(r.done)
-		if before != nil {
-			<-before.done
-		}
-		q.comm.perform(ctx, f, &r.err)
-	}()
-	return r
+	r := &struct {
+		Request
+		nonblockingCall
+	}{
+		Request:         Request{done: make(chan struct{})},
+		nonblockingCall: nonblockingCall{ctx: ctx, f: f, comm: q.comm, before: before},
+	}
+	r.Request.call, r.nonblockingCall.request = &r.nonblockingCall, &r.Request
+	q.last = &r.Request
+	c.job.late.add(&r.nonblockingCall)
+	return q.last
 }
 
 // next returns the queue of the next call, and the call that comes before it.
