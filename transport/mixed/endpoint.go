@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -21,6 +22,7 @@ type Part interface {
 // It may be used as [transport.Endpoint] and [transport.LossSink] say.
 type Endpoint struct {
 	local, remote Part
+	pollTime      time.Duration // the constant; tests have all the time they need
 	isLocal       func(ctx context.Context, rank int) (bool, error)
 	locations     []atomic.Uint32 // by rank
 	allLocal      atomic.Bool     // every other rank is known to be local
@@ -54,7 +56,7 @@ const (
 // wraps a [transport.PeerError], and else with one that holds [transport.ErrLost].
 // IsLocal may be called by several goroutines at a time.
 func New(local, remote Part, isLocal func(ctx context.Context, rank int) (bool, error)) *Endpoint {
-	return &Endpoint{local: local, remote: remote, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size())}
+	return &Endpoint{local: local, remote: remote, pollTime: pollTime, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size())}
 }
 
 // Rank returns this endpoint's rank.

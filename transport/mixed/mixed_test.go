@@ -124,6 +124,7 @@ func (p *polledStep) Wait() error {
 func TestAShortStepOfBothKindsTakesNoSecondGoroutineAndNoMemory(t *testing.T) {
 	local, remote := &polled{polls: 3}, &polled{polls: 3}
 	e := New(local, remote, func(_ context.Context, rank int) (bool, error) { return rank == 2, nil })
+	e.pollTime = time.Hour
 	step, ctx := both, t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		if err := e.Exchange(ctx, step); err != nil {
@@ -132,7 +133,7 @@ func TestAShortStepOfBothKindsTakesNoSecondGoroutineAndNoMemory(t *testing.T) {
 	}); n >= 1 {
 		t.Errorf("a step makes %v allocations", n)
 	}
-	if n := local.early + remote.early; n > 10 { // a busy machine may take pollTime away from a step
+	if n := local.early + remote.early; n > 0 {
 		t.Errorf("an endpoint was waited for %d times, although polling was enough", n)
 	}
 }

@@ -39,7 +39,7 @@ func (s *splitStep) exchange(ctx context.Context, e *Endpoint) error {
 	if l.start(ctx); l.err == nil {
 		r.start(ctx)
 	}
-	for since := time.Now(); l.runs() && r.runs() && time.Since(since) < pollTime; {
+	for since := time.Now(); l.runs() && r.runs() && time.Since(since) < e.pollTime; {
 		switch movedLocal, movedRemote := l.poll(), r.poll(); {
 		case movedLocal || movedRemote:
 			since = time.Now()
