@@ -1,0 +1,224 @@
+package shm
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/progress"
+)
+
+// receiveTagged takes a frame of the tagged-message protocol. It returns false after a
+// protocol error. What a frame says is read once, as in firstFrame.
+func (l *link) receiveTagged(c *cell, k frameKind) bool {
+	p := *c.fragment()
+	switch k {
+	case eagerFrame, eagerStagedFrame:
+		return l.receiveMessage(c, k)
+	case rtsFrame, rtsStagedFrame:
+		return l.receiveAnnouncement(c, k)
+	case fragmentFrame:
+		return l.receiveFragment(c.tagged().size, &p)
+	case withdrawFrame:
+		l.e.engine.Tagged().Withdraw(l.peer, p.number)
+	case ctsFrame:
+		l.clear(p.number)
+	case addressFrame:
+		return l.receiveAddress(&p)
+	case placeFrame:
+		return l.receivePlace(&p)
+	case readFrame:
+		s := l.tagged.endReading(p.number)
+		if s == nil {
+			l.protocolError()
+			return false
+		}
+		s.Complete()
+	case creditFrame:
+		if p.offset > totalMax {
+			l.protocolError()
+			return false
+		}
+		l.tagged.Credits.Return(int(p.offset))
+	case pullFrame:
+		l.e.out.pull(l, p.number)
+	default:
+		l.protocolError()
+		return false
+	}
+	l.take()
+	return true
+}
+
+// taggedRemoteMin is how long a rendezvous message is at least that its receiver reads
+// in its sender's memory, in bytes.
+const taggedRemoteMin = 16 << 10
+
+// clear answers a CTS: with the address of the contents if the peer can read them there,
+// otherwise with the contents. The peer asks again if it cannot.
+func (l *link) clear(number uint32) {
+	s := l.tagged.endReading(number)
+	if s == nil {
+		if s = l.tagged.CTS(number); s == nil {
+			return // it is withdrawn
+		}
+		place, shared := l.e.place(s.Data)
+		readable := !s.Copied() && len(s.Data) >= taggedRemoteMin && l.state.lifecycle() == joined
+		if readable && shared {
+			l.tagged.reading = append(l.tagged.reading, s)
+			l.control(controlFrame{kind: placeFrame, number: number, value: place})
+			return
+		}
+		if readable && l.canReadPeer() {
+			l.tagged.reading = append(l.tagged.reading, s)
+			l.e.out.promoter.note(s.Data)
+			l.control(controlFrame{kind: addressFrame, number: number, value: int(uintptr(unsafe.Pointer(unsafe.SliceData(s.Data))))})
+			return
+		}
+	}
+	l.tagged.cleared = append(l.tagged.cleared, s)
+	l.e.polls.unflushed = true
+}
+
+// endReading returns the message of a number that the peer may read, which it does no
+// more, or nil.
+func (t *taggedLink) endReading(number uint32) *progress.PendingSend {
+	i := slices.IndexFunc(t.reading, func(s *progress.PendingSend) bool { return s.Number == number })
+	if i < 0 {
+		return nil
+	}
+	s := t.reading[i]
+	t.reading = slices.Delete(t.reading, i, i+1)
+	return s
+}
+
+// receiveAddress reads the contents of a message that this rank has asked for in the
+// peer's memory. If that is not possible, it asks for them again.
+func (l *link) receiveAddress(p *fragmentPayload) bool {
+	m := l.e.engine.Tagged().Requested(l.peer, p.number)
+	if m == nil || m.Got > 0 || m.Size == 0 {
+		l.protocolError()
+		return false
+	}
+	l.take()
+	if !l.canReadPeer() || readPeer(l.pid, m.Data, uintptr(p.offset)) != nil {
+		l.cma = cmaFails
+		l.control(controlFrame{kind: ctsFrame, number: p.number})
+		return true
+	}
+	switch {
+	case !l.state.stillJoined(): // its memory may have been reused before it was read
+		l.readTermination()
+		return false
+	case l.processEnded(): // another process may have its number by now
+		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
+		return false
+	}
+	m.Got = m.Size
+	l.control(controlFrame{kind: readFrame, number: p.number})
+	m.Done(nil)
+	return true
+}
+
+// receiveFragment takes contents of a message that this rank has asked for, n bytes.
+func (l *link) receiveFragment(n uint32, p *fragmentPayload) bool {
+	m := l.e.engine.Tagged().Requested(l.peer, p.number)
+	b, ok := l.staged(p.buffer, n)
+	if m == nil || !ok || p.offset != uint64(m.Got) || int(n) > m.Size-m.Got {
+		l.protocolError()
+		return false
+	}
+	m.Got += copy(m.Data[m.Got:], b)
+	l.take()
+	if m.Got == m.Size {
+		m.Done(nil)
+	}
+	return true
+}
+
+// receiveMessage takes an eager message.
+func (l *link) receiveMessage(c *cell, k frameKind) bool {
+	info, data, context, ok := l.readEager(c, k)
+	if !ok || !l.hold(info.Size) {
+		l.protocolError()
+		return false
+	}
+	if r := l.e.engine.Posted(&info, context); r != nil {
+		copy(r.Data(), data)
+		l.take()
+		r.Received(&info)
+		(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
+		return true
+	}
+	m := l.e.engine.Tagged().New(info.Size)
+	m.MessageInfo, m.Context = info, context
+	copy(m.Data, data)
+	l.take()
+	l.e.engine.Arrived(m)
+	return true
+}
+
+// hold counts an eager message of a size. It reports whether the peer has had the credits
+// for it.
+func (l *link) hold(size int) bool {
+	if l.tagged.held+size+transport.MessageCost > transport.TaggedMax {
+		return false
+	}
+	l.tagged.held += size + transport.MessageCost
+	return true
+}
+
+// readEager returns the eager message in a cell, and its context. The cell is read once.
+func (l *link) readEager(c *cell, k frameKind) (info transport.MessageInfo, data []byte, context uint32, ok bool) {
+	h := *c.tagged()
+	var b []byte
+	if k == eagerFrame {
+		if h.size <= inlineMax {
+			b, ok = c.body[:h.size], true
+		}
+	} else {
+		b, ok = l.staged(c.fragment().buffer, h.size)
+	}
+	if !ok || h.typeLen > h.size || h.tagValue() < 0 {
+		return info, nil, 0, false
+	}
+	info = transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(h.size - h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
+	return info, b[h.typeLen:], h.context, true
+}
+
+// receiveAnnouncement takes the announcement of a rendezvous message.
+func (l *link) receiveAnnouncement(c *cell, k frameKind) bool {
+	h, rts := *c.tagged(), *c.rts()
+	var b []byte
+	ok := false
+	if k == rtsFrame {
+		if h.size <= rtsTypeMax {
+			b, ok = rts.typeName[:h.size], true
+		}
+	} else {
+		b, ok = l.staged(rts.buffer, h.size)
+	}
+	if !ok || h.tagValue() < 0 || rts.total > totalMax {
+		l.protocolError()
+		return false
+	}
+	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(rts.total), Type: l.tagged.TypeName(b)}
+	l.take()
+	if l.err == nil {
+		l.e.engine.Announced(&info, h.context, rts.number)
+	}
+	return true
+}
+
+// dropTagged notes that the peer has gone: its rendezvous messages are lost, and
+// nothing is written to it any more.
+func (l *link) dropTagged() {
+	t := &l.tagged
+	t.controls, t.frames, t.cleared, t.reading, t.unsent = nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
+	l.e.engine.PeerGone(l.peer, l.err)
+	t.Drop()
+	if t.copies > 0 {
+		(*hooks)(l.e).AddWaiters(l.peer, -t.copies)
+		t.copies = 0
+	}
+}
