@@ -104,8 +104,8 @@ type scratchAllocator struct{ *job }
 func (a scratchAllocator) Wanted() bool { return a.allocates.Load() }
 
 func (a scratchAllocator) Alloc(n int) []byte {
-	b, _, _ := a.endpoint.Alloc(n)
+	b, _, _ := a.endpoint.Alloc(n) // if there is none, memory of make will do
 	return b
 }
 
-func (a scratchAllocator) Free(b []byte) { _ = a.endpoint.Free(b) }
+func (a scratchAllocator) Free(b []byte) { _ = a.endpoint.Free(b) } // it is from Alloc, or was never the endpoint's

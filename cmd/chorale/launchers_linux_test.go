@@ -308,15 +308,21 @@ func testByHand(t *testing.T, row []string) {
 					syscall.Kill(j.cmd.Process.Pid, syscall.SIGINT)
 				}
 			}
+			first := false // a rank has ended with the first status of the column
 			for rank, j := range jobs {
 				j.wait(t)
 				want := []int{1}
 				if column == interrupted || rank == 1 {
 					want = statuses(row[column])
 				}
-				if status := shellStatus(j.cmd.ProcessState); !slices.Contains(want, status) {
+				status := shellStatus(j.cmd.ProcessState)
+				first = first || status == statuses(row[column])[0]
+				if !slices.Contains(want, status) {
 					t.Errorf("by hand, %s, the others %s: rank %d ends with status %d, want one of %d:\n%s", row[column], others, rank, status, want, &j.out)
 				}
+			}
+			if !first { // whoever is interrupted before it has heard of another one
+				t.Errorf("by hand, the others %s: no rank ends with the first status of %q", others, row[column])
 			}
 		}
 	}

@@ -88,7 +88,8 @@ func mapFile(f *os.File, offset int64, n int) ([]byte, error) {
 		}
 		return mem, nil
 	}
-	// Addresses of a huge page more are reserved, and the rest is given back.
+	// Addresses of a huge page more are reserved, and the rest is given back. If that fails,
+	// addresses are lost, of which there are enough.
 	all, err := unix.MmapPtr(-1, 0, nil, uintptr(n+hugePageLen), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return failed(err)
@@ -130,14 +131,15 @@ func commit(f *os.File, offset, n int64) error {
 		case err == nil:
 			done += min(n-done, most)
 		case err != unix.EINTR:
-			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n)
+			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n) // the first error counts
 			return fmt.Errorf("%s of shared memory: %w", mebibytes(n), err)
 		}
 	}
 	return nil
 }
 
-// decommit gives mapped memory of the file back to the system. It reads as zeros then.
+// decommit gives mapped memory of the file back to the system. It reads as zeros then. Where
+// the system takes nothing back, it stays as it is, and Alloc clears it when it is used again.
 func decommit(mem []byte) { _ = unix.Madvise(mem, unix.MADV_REMOVE) }
 
 // lockRank locks the byte of a rank as long as this process lives, or until
