@@ -87,15 +87,19 @@ func (e *TypeError) Error() string {
 	return fmt.Sprintf("message from rank %d is of type %s, want %s", e.Peer, e.Got, e.Want)
 }
 
-// An UnreceivedError says that a rank has left although a message that was sent to
-// it was never received: ranks have called different things, or one has made a call
-// fewer.
+// An UnreceivedError says that a rank leaves although a message that was sent to it was
+// never received: ranks have called different things, or one has made a call fewer.
 type UnreceivedError struct {
-	Rank, Peer   int       // the rank that left, and the sender
-	Mine, Theirs Signature // the rank's last call, and the call of the message
+	Rank, Peer   int          // the rank that leaves, and the sender
+	Mine, Theirs Signature    // the rank's last call, and the call of the message
+	Tagged       *MessageInfo // the message, if it is a tagged one; it has no call
 }
 
 func (e *UnreceivedError) Error() string {
+	if m := e.Tagged; m != nil {
+		return fmt.Sprintf("rank %d leaves without having received the message with tag %d that rank %d sent, %d bytes of type %s",
+			e.Rank, m.Tag, e.Peer, m.Size, m.Type)
+	}
 	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; its own last call was call %d, %q",
 		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
 }

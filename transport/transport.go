@@ -38,10 +38,11 @@ type Endpoint interface {
 	Release(context uint32)
 
 	// CheckUnreceived returns an [UnreceivedError] if a message of a step has
-	// arrived that no Exchange has received. A rank that leaves then has not
-	// called what others have: a short message completes without its receiver, so
-	// that its sender may never notice. CheckUnreceived returns nil after the
-	// endpoint's part in the job has ended. No Exchange may be in progress.
+	// arrived that no Exchange has received, or a tagged one that no receive has. A
+	// rank that leaves then has not called what others have: a short message completes
+	// without its receiver, so that its sender may never notice. CheckUnreceived
+	// returns nil after the endpoint's part in the job has ended. No Exchange may be in
+	// progress.
 	CheckUnreceived() error
 
 	// Held counts what the endpoint holds of messages. Each count has a bound, which

@@ -92,9 +92,28 @@ func (e *Endpoint) lastCall() string {
 	return fmt.Sprintf("its last call was call %d, %q", s.step.signature.Sequence, s.step.signature.Call)
 }
 
-// CheckUnreceived returns an error if a message of a step has arrived that no
-// Exchange has received, as [transport.Endpoint] says.
+// CheckUnreceived implements [transport.Endpoint].
 func (e *Endpoint) CheckUnreceived() error {
+	if err := e.unreceivedStep(); err != nil || e.failed.Load() != nil {
+		return err
+	}
+	return e.unreceivedTagged()
+}
+
+func (e *Endpoint) unreceivedTagged() error {
+	q := &e.tagged
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drain(transport.Any)
+	m := q.messages.First()
+	if m == nil {
+		return nil
+	}
+	info := m.MessageInfo
+	return &transport.UnreceivedError{Rank: e.rank, Peer: m.From, Tagged: &info}
+}
+
+func (e *Endpoint) unreceivedStep() error {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
 	if e.notice != nil {

@@ -179,7 +179,7 @@ func (e *Endpoint) CheckUnreceived() error {
 			return e.engine.Unreceived(l.peer, m.Signature)
 		}
 	}
-	return nil
+	return e.engine.UnreceivedTagged()
 }
 
 // Stalls implements [transport.Endpoint].

@@ -243,7 +243,7 @@ func (e *Endpoint) CheckUnreceived() error {
 			return e.engine.Unreceived(l.peer, theirs)
 		}
 	}
-	return nil
+	return e.engine.UnreceivedTagged()
 }
 
 // Close implements [transport.Endpoint]. It waits for tagged messages that have found no

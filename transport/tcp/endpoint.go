@@ -227,5 +227,5 @@ func (e *Endpoint) CheckUnreceived() error {
 			return e.engine.Unreceived(l.peer, theirs)
 		}
 	}
-	return nil
+	return e.engine.UnreceivedTagged()
 }

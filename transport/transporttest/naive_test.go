@@ -170,5 +170,8 @@ func (e *naive) CheckUnreceived() error {
 			return &transport.UnreceivedError{Rank: e.rank, Peer: link.from, Mine: e.last, Theirs: queue[0].sig}
 		}
 	}
+	for _, m := range e.tagged {
+		return &transport.UnreceivedError{Rank: e.rank, Peer: m.From, Tagged: &m.MessageInfo}
+	}
 	return nil
 }

@@ -9,6 +9,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -175,7 +176,10 @@ func (j *job) until(cond func() bool) {
 // has received. No Exchange of e may be in progress.
 func (j *job) untilArrived(e transport.Endpoint) {
 	j.Helper()
-	j.until(func() bool { return e.CheckUnreceived() != nil })
+	j.until(func() bool {
+		var unreceived *transport.UnreceivedError
+		return errors.As(e.CheckUnreceived(), &unreceived) && unreceived.Tagged == nil
+	})
 }
 
 // await fails the test if wait does not return although every context of the test

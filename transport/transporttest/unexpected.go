@@ -19,6 +19,7 @@ var unexpectedClaims = []claim{
 	{"AnUnexpectedMessageOfAnEarlierCallIsAMismatch", testEarlierCallUnexpected},
 	{"SequenceNumbersMayWrapAround", testWrapAround},
 	{"CheckUnreceivedReportsAnUnexpectedMessage", testCheckUnreceived},
+	{"CheckUnreceivedReportsATaggedMessage", testCheckUnreceivedTagged},
 	{"ReleaseDropsTheMessagesOfItsContext", testRelease},
 }
 
@@ -182,6 +183,28 @@ func testCheckUnreceived(t *testing.T, start Start) {
 		checkReason(t, err, 0, transport.ErrLeft, reason)
 	}
 	checkReason(t, swap(j.ctx, j.ends[1], theirs, 0), 0, transport.ErrLeft, reason)
+}
+
+func testCheckUnreceivedTagged(t *testing.T, start Start) {
+	for _, size := range []int{0, 24, 1000, 100000} {
+		j := open(t, start, 2)
+		e := j.ends[0]
+		if err := e.CheckUnreceived(); err != nil {
+			t.Errorf("before any message: %v", err)
+		}
+		sent := make(chan error, 1)
+		go func() { sent <- sendTagged(j.ctx, j.ends[1], 0, match, tagged(1, size)) }()
+		var got *transport.UnreceivedError
+		j.until(func() bool { return errors.As(e.CheckUnreceived(), &got) })
+		want := transport.MessageInfo{From: 1, Tag: match.Tag, Size: size, Type: "bytes"}
+		if got.Rank != 0 || got.Peer != 1 || got.Tagged == nil || *got.Tagged != want {
+			t.Errorf("got %v, want %+v", got, want)
+		}
+		err := errors.Join(recvTagged(j.ctx, e, 1, match, tagged(1, size)), e.CheckUnreceived(), <-sent)
+		if err != nil {
+			t.Errorf("once it was received: %v", err)
+		}
+	}
 }
 
 func testRelease(t *testing.T, start Start) {

@@ -76,6 +76,14 @@ func (q *TaggedQueue) Add(m *Tagged) {
 	}
 }
 
+// First returns the message that has arrived first, or nil.
+func (q *TaggedQueue) First() *Tagged {
+	if l := q.messages.first; l != nil {
+		return l.message
+	}
+	return nil
+}
+
 // Find returns the first message that matches, or nil.
 func (q *TaggedQueue) Find(p *Pattern) *Tagged {
 	if q.index == nil {

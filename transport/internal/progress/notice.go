@@ -104,6 +104,17 @@ func (e *Engine) Unreceived(peer int, theirs transport.Signature) error {
 	return &transport.UnreceivedError{Rank: e.Rank, Peer: peer, Mine: e.end.last, Theirs: theirs}
 }
 
+// UnreceivedTagged is the error of a rank that leaves without having received a tagged
+// message, or nil.
+func (e *Engine) UnreceivedTagged() error {
+	m := e.tagged.First()
+	if m == nil || e.Failed() {
+		return nil
+	}
+	info := m.MessageInfo
+	return &transport.UnreceivedError{Rank: e.Rank, Peer: m.From, Tagged: &info}
+}
+
 // AllGone returns why no tagged message comes any more from any rank, or nil: a peer
 // is lost or gave up, or all have left. GoneErr returns why a peer has gone, or nil.
 func (e *Engine) AllGone(goneErr func(peer int) error) error {
