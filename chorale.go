@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -25,19 +24,26 @@ type Func = func(ctx context.Context, c *Comm) error
 // rank of the job; under --transport inproc it runs f once per rank. A process
 // started by hand is the only rank of its job.
 //
-// If f fails, panics or calls [runtime.Goexit], Main writes the error to standard
-// error, tells the other ranks, and exits with status 1. An interrupt or a
+// If f fails, panics or calls [runtime.Goexit], Main tells the other ranks, writes the
+// error to standard error, and exits with status 1. In a job of chorale run, the launcher
+// writes the error, once for all ranks that share it. An interrupt or a
 // termination signal ends the context. If f then fails, the exit status is 128 plus
 // the signal's number.
 //
 // When f has returned, Main leaves the job as [Comm.Close] does, which may wait for
 // receivers. A signal ends that wait, with an error.
 //
-// Messages of collectives that f leaves unreceived are an error: the ranks did not
-// make the same calls.
+// Messages that f leaves unreceived are an error: the ranks did not make the same calls,
+// or one has sent a tagged message that nobody wants.
 func Main(f Func) {
 	ctx := signalContext()
-	exit := func(err error) { os.Exit(exitStatus(ctx, err)) }
+	exit := func(err error) {
+		if err == nil {
+			os.Exit(0)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(failureStatus(ctx))
+	}
 	env, err := launch.Environment()
 	if err != nil {
 		exit(err)
@@ -45,11 +51,22 @@ func Main(f Func) {
 	if env.Transport == "inproc" {
 		exit(runJob(ctx, env.Size, env.Stall, f))
 	}
-	c, err := Join(ctx)
+	endpoint, env, err := launch.Join(ctx)
 	if err != nil {
 		exit(err)
 	}
-	runRank(ctx, c, f, func(err error) { exit(c.leave(ctx, err)) })
+	c := newWorld(endpoint, env)
+	runRank(ctx, c, f, func(err error) {
+		sent := err != nil && env.ReportError != nil && env.ReportError(withoutRank(err, env.Rank), stackOf(err))
+		left := c.leave(ctx, err)
+		if sent && left == nil {
+			os.Exit(failureStatus(ctx)) // the launcher prints the error
+		}
+		if !sent {
+			left = errors.Join(err, left)
+		}
+		exit(left)
+	})
 }
 
 // signalContext returns a context that an interrupt or a termination ends, unless
@@ -75,12 +92,8 @@ type signalError struct{ os.Signal }
 
 func (e signalError) Error() string { return "signal: " + e.String() }
 
-// exitStatus prints an error of Main, and returns the exit status for it.
-func exitStatus(ctx context.Context, err error) int {
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(os.Stderr, err)
+// failureStatus returns the exit status of a rank that has failed.
+func failureStatus(ctx context.Context) int {
 	var by signalError
 	if errors.As(context.Cause(ctx), &by) {
 		if s, ok := by.Signal.(syscall.Signal); ok {
@@ -88,6 +101,11 @@ func exitStatus(ctx context.Context, err error) int {
 		}
 	}
 	return 1
+}
+
+// newWorld returns the communicator of all ranks of a job that launch has joined.
+func newWorld(endpoint transport.Endpoint, env launch.JobEnv) *Comm {
+	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors, Hosts: env.Hosts})
 }
 
 // errGoexit is the error of a function that has returned in no other way.
@@ -106,8 +124,9 @@ func runRank(ctx context.Context, c *Comm, f Func, leave func(error)) {
 	})
 }
 
-// leave ends this rank's part in the job, and returns its error. If that is nil,
-// leaving may wait for receivers, but not for long when ctx has ended.
+// leave ends this rank's part in the job because its function has returned err. It returns
+// why messages are lost that the rank had sent, or nil. If err is nil, leaving may wait for
+// receivers, but not for long when ctx has ended.
 func (c *Comm) leave(ctx context.Context, err error) error {
 	if err != nil {
 		c.abort(err)
@@ -117,7 +136,7 @@ func (c *Comm) leave(ctx context.Context, err error) error {
 			c.abort(context.Cause(ctx))
 		})()
 	}
-	return errors.Join(err, c.Close())
+	return c.Close()
 }
 
 // leaveTime is for receivers to take what they were sent, after a signal.
@@ -127,7 +146,7 @@ const leaveTime = 200 * time.Millisecond
 // Exchange whose context has ended does both.
 func (c *Comm) abort(reason error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(reason)
+	cancel(brief{reason})
 	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is the reason
 }
 
@@ -139,15 +158,16 @@ func Join(ctx context.Context) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors, Hosts: env.Hosts}), nil
+	return newWorld(endpoint, env), nil
 }
 
 // Run runs f on n ranks, each a goroutine of this process, and returns when all of
 // them have returned. The first error or panic ends the job: contexts end, calls
-// that wait for other ranks return, and Run returns that error with its rank.
+// that wait for other ranks return, and Run returns that error, with its rank and with the
+// others that have failed with the same one.
 //
-// Messages of collectives that f leaves unreceived are an error: the ranks did not
-// make the same calls.
+// Messages that f leaves unreceived are an error: the ranks did not make the same calls,
+// or one has sent a tagged message that nobody wants.
 func Run(ctx context.Context, n int, f Func) error {
 	if n < 1 {
 		return fmt.Errorf("chorale: run on %d ranks: want at least 1", n)
@@ -171,25 +191,30 @@ func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once
-		first error
+		first *ranksError
+		errs  = make([]error, n)
 	)
 	for rank := range n {
 		ranks.Go(func() {
 			c := NewComm(job.Endpoint(rank), config)
 			defer c.Close()
 			runRank(ctx, c, f, func(err error) {
-				if err == nil {
+				if errs[rank] = err; err == nil {
 					return
 				}
 				once.Do(func() {
-					first = fmt.Errorf("rank %d: %w", rank, err)
-					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})
+					first = &ranksError{ranks: []int{rank}, text: withoutRank(err, rank), err: err}
+					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: brief{err}.Error()})
 					cancel()
 				})
 			})
 		})
 	}
 	ranks.Wait()
+	if first == nil {
+		return nil
+	}
+	first.share(errs)
 	return first
 }
 
@@ -208,7 +233,7 @@ func watchDeadlocks(ctx context.Context, stall time.Duration, job *inproc.Job, n
 func callRecovered(ctx context.Context, c *Comm, f Func) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			err = newPanicError("", r)
 		}
 	}()
 	return f(ctx, c)

@@ -87,9 +87,9 @@ func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transpor
 // panicked or, if the panic is nil, called runtime.Goexit. It returns the error of the
 // call, which the peers get as the reason.
 func (c *Comm) abandon(call, what string, panicked any) error {
-	err := fmt.Errorf("%s called runtime.Goexit", what)
+	var err error = fmt.Errorf("%s called runtime.Goexit", what)
 	if panicked != nil {
-		err = fmt.Errorf("%s panicked: %v", what, panicked)
+		err = newPanicError(what, panicked)
 	}
 	e := c.newError(call, err)
 	c.abort(e)

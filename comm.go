@@ -71,7 +71,8 @@ type job struct {
 	mu      sync.Mutex
 	numbers numbers
 
-	late lateCalls
+	late  lateCalls
+	ended atomic.Pointer[ending] // by the error of a collective; nil while this rank's part goes on
 }
 
 const contextBits = transport.ContextBits

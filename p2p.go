@@ -3,6 +3,7 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	}
 	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
 	if err != nil {
-		return c.failed("send", err)
+		return c.messageFailed("send", messageText(len(src), typeName[T](), "to", to, tag), err)
 	}
 	sent = 1
 	return nil
@@ -120,7 +121,7 @@ func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (S
 		if from.roundRobin {
 			c.returnTurn(tag, from.rank)
 		}
-		return status[T](c, info), c.failed("recv", err)
+		return status[T](c, info), c.messageFailed("recv", messageText(len(dst), typeName[T](), "from", from.rank, tag), err)
 	}
 	received = 1
 	return status[T](c, info), nil
@@ -211,7 +212,7 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 	}
 	info, found, err := c.job.endpoint.Probe(ctx, c.endpointRank(from), transport.Match{Context: c.context, Tag: tag}, wait)
 	if err != nil {
-		return Status{}, false, c.failed("probe", err)
+		return Status{}, false, c.messageFailed("probe", messageText(-1, typeName[T](), "from", from, tag), err)
 	}
 	if !found {
 		return Status{}, false, nil
@@ -219,13 +220,31 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 	return status[T](c, info), true, nil
 }
 
+// messageText says which tagged message a call is about. A negative count is not known.
+func messageText(count int, kind, direction string, peer, tag int) string {
+	rank, withTag := fmt.Sprintf("rank %d", peer), fmt.Sprintf("tag %d", tag)
+	if peer == AnyRank {
+		rank = "any rank"
+	}
+	if tag == AnyTag {
+		withTag = "any tag"
+	}
+	elements := kind
+	if count >= 0 {
+		elements = fmt.Sprintf("%d %s", count, kind)
+	}
+	return fmt.Sprintf("%s %s %s with %s", elements, direction, rank, withTag)
+}
+
 // A started is a message that was started.
 type started struct {
 	request transport.Request
 	comm    *Comm
-	from    source // of a receive
+	peer    source // of a send, its receiver
 	tag     int
-	size    int // bytes of an element
+	size    int    // bytes of an element
+	count   int    // elements that are sent, or have room
+	kind    string // of the elements
 	sends   bool
 
 	mu     sync.Mutex // guards the fields below
@@ -251,16 +270,16 @@ func (m *started) wait() error {
 // end ends a message whose request is done.
 func (m *started) end() {
 	c, r := m.comm, &m.request
-	call, count := "send", int64(1)
+	call, count, to := "send", int64(1), "to"
 	if !m.sends {
-		call, count = "recv", -1
+		call, count, to = "recv", -1, "from"
 		m.status = statusOf(c, r.Info, m.size)
 	}
 	if r.Err != nil {
 		count = 0
-		m.err = c.failed(call, r.Err)
-		if m.from.roundRobin {
-			c.returnTurn(m.tag, m.from.rank)
+		m.err = c.messageFailed(call, messageText(m.count, m.kind, to, m.peer.rank, m.tag), r.Err)
+		if m.peer.roundRobin {
+			c.returnTurn(m.tag, m.peer.rank)
 		}
 	}
 	c.endMessage(count)
@@ -269,20 +288,22 @@ func (m *started) end() {
 // recycle keeps a message that is over for a later call.
 func (m *started) recycle() {
 	m.request.Reset()
-	m.comm, m.from, m.sends, m.over, m.err = nil, source{}, false, false, nil
+	m.comm, m.sends, m.over, m.err = nil, false, false, nil
 	messages.Put(m)
 }
 
 // startSend is StartSend after beginMessage, and the check of the arguments.
 func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
-	m.comm, m.tag, m.sends = c, tag, true
-	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
+	m.comm, m.peer, m.tag, m.sends = c, source{rank: to}, tag, true
+	m.count, m.kind = len(src), typeName[T]()
+	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(src))
 }
 
 // startRecv is the same for StartRecv.
 func startRecv[T any](ctx context.Context, c *Comm, m *started, dst []T, from source, tag int) {
-	m.comm, m.from, m.tag, m.size = c, from, tag, elementSize[T]()
-	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst))
+	m.comm, m.peer, m.tag, m.size = c, from, tag, elementSize[T]()
+	m.count, m.kind = len(dst), typeName[T]()
+	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(dst))
 }
 
 // StartSend is the nonblocking [Send]. It returns at once; the caller does not write

@@ -3,8 +3,6 @@ package chorale
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"runtime/debug"
 )
 
 // maxInProgress is how many nonblocking calls of a communicator can be in progress
@@ -195,11 +193,7 @@ func (c *Comm) perform(ctx context.Context, f Func, err *error) {
 		if returned {
 			return
 		}
-		r := recover()
-		if r != nil {
-			r = fmt.Sprintf("%v\n%s", r, debug.Stack())
-		}
-		*err = c.abandon("start", "the function", r)
+		*err = c.abandon("start", "the function", recover())
 	}()
 	*err = f(ctx, c)
 	returned = true

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/internal/ranklist"
 	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/internal/guard"
@@ -155,7 +156,7 @@ func (j *job) listen(shared bool, failed func(error)) error {
 	}
 	j.control, err = control.NewServer(control.Config{
 		Size: j.cfg.Size, Secret: j.secret, Strangers: strangers, Shared: shared, Stall: j.cfg.Stall,
-		Listener: listener, Addresses: addresses, Encrypted: encrypted, Layout: control.JoinedMessage{Hosts: j.layout()},
+		Listener: listener, Addresses: addresses, Encrypted: encrypted, Layout: control.JoinedMessage{Hosts: j.layout(), Errors: true},
 		Hooks: control.Hooks{Report: j.report, Failed: failed, Deadlocked: func(d deadlock.Cycle) {
 			go j.warn(d.Report(j.cfg.Stall)) // it blocks while the output does
 		}, Dropped: j.dropped},
@@ -236,6 +237,25 @@ func (j *job) label(rank int) string {
 		return ""
 	}
 	return fmt.Sprintf("[%*d] ", len(strconv.Itoa(j.cfg.Size-1)), rank)
+}
+
+// printErrors prints the errors that ranks have sent, each once, with the ranks that share
+// it. It blocks while the output is blocked.
+func (j *job) printErrors() {
+	if j.control == nil {
+		return
+	}
+	for _, e := range j.control.Errors() {
+		label := j.label(e.Ranks[0])
+		switch {
+		case j.cfg.Unlabeled && j.cfg.Size > 1:
+			label = ranklist.Name(e.Ranks) + ": "
+		case !j.cfg.Unlabeled && len(e.Ranks) > 1:
+			label = "[" + ranklist.String(e.Ranks) + "] "
+		}
+		s := output.Stream{To: j.err, Label: label, Hold: output.MaxLine}
+		s.Copy(strings.NewReader(strings.TrimRight(e.Text+"\n"+e.Details, "\n") + "\n"))
+	}
 }
 
 // process prepares a process that runs the program. Rank 0, or the process that

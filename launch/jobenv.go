@@ -76,6 +76,12 @@ type JobEnv struct {
 	Linger time.Duration // how long a rank that leaves waits for receivers; 0 for transport.Linger
 
 	Encrypt bool // data connections that leave the host go on as TLS
+
+	// ReportError sends the launcher the error with which this rank's program ends, before
+	// the endpoint is closed, and reports whether the launcher will print it: once for all
+	// ranks that send the same text. Details, as the stack of a panic, may differ. Nil where
+	// no launcher prints errors, and before [Join].
+	ReportError func(text, details string) bool `json:"-"`
 }
 
 // Environment returns the job that this process's environment describes, whichever

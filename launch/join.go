@@ -131,6 +131,9 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 		return env, err
 	}
 	a.launcher = launcher
+	if joined.Errors {
+		env.ReportError = launcher.ReportError
+	}
 	if joined.Processors > 0 {
 		env.Processors = joined.Processors
 	}

@@ -79,6 +79,7 @@ func (s *supervisor) wait(ctx context.Context) error {
 	if s.forced {
 		return s.cause
 	}
+	s.job.printErrors()
 	select {
 	case err := <-s.job.broken:
 		s.end(outputError(err), syscall.SIGTERM)

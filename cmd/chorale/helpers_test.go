@@ -121,6 +121,28 @@ func sums() {
 	})
 }
 
+// failing HOW is a program whose ranks fail: all in one call, all with a panic, ranks 1 and
+// 2 alone, or rank 1 because nobody receives a message.
+func failing() {
+	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
+		if err := chorale.Barrier(ctx, c); err != nil { // none fails before the others have joined
+			return err
+		}
+		time.Sleep(100 * time.Millisecond) // nor before they have left the barrier
+		switch how := os.Args[1]; {
+		case how == "argument":
+			return chorale.AllReduce(ctx, c, make([]int, 3), make([]int, 4), chorale.Sum)
+		case how == "panic", how == "some" && c.Rank() > 0:
+			panic("boom")
+		case how == "unreceived" && c.Rank() == 0:
+			if err := chorale.Send(ctx, c, []int64{1, 2, 3}, 1, 7); err != nil {
+				return err
+			}
+		}
+		return chorale.Barrier(ctx, c)
+	})
+}
+
 // locks END locks the part of rank 1 in a window on rank 0, which then ends: killed, or
 // by leaving. The other ranks try to lock it.
 func locks() {

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		"sums":             sums,
 		"ending":           ending,
 		"locks":            locks,
+		"failing":          failing,
 	})
 }
 

@@ -3,8 +3,9 @@ package control
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/ranklist"
 )
 
 const (
@@ -60,7 +61,7 @@ func (c *Server) missing(within time.Duration) string {
 	if len(missing) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.Size, within, rankList(missing))
+	return fmt.Sprintf("of %d ranks, these have not joined within %v: %s", c.cfg.Size, within, ranklist.String(missing))
 }
 
 // noticeAssembly says for which ranks the others wait.
@@ -101,30 +102,6 @@ func layout(members []member) JoinedMessage {
 	}
 	return j
 }
-
-// rankList returns ranks as a person reads them, as in "0–3, 7". It is cut at maxRuns.
-func rankList(ranks []int) string {
-	var runs []string
-	for i := 0; i < len(ranks); {
-		end := i + 1
-		for end < len(ranks) && ranks[end] == ranks[end-1]+1 {
-			end++
-		}
-		run := fmt.Sprint(ranks[i])
-		if end > i+1 {
-			run += fmt.Sprintf("–%d", ranks[end-1])
-		}
-		runs = append(runs, run)
-		i = end
-	}
-	if len(runs) > maxRuns {
-		runs = append(runs[:maxRuns], "and others")
-	}
-	return strings.Join(runs, ", ")
-}
-
-// maxRuns bounds the length of a rankList.
-const maxRuns = 20
 
 // EndTimeout is how long a rank has to notice that the job has failed, and to end in good
 // order. chorale run gives as much to the ranks of its own jobs.

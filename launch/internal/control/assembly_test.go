@@ -202,11 +202,11 @@ func TestTheLayoutNumbersHostsAndHasTheFewestProcessors(t *testing.T) {
 		processors map[byte]int
 		want       JoinedMessage
 	}{
-		{"aaaa", map[byte]int{'a': 8}, JoinedMessage{[]int{0, 0, 0, 0}, 8}},
-		{"aaaa", map[byte]int{'a': 2}, JoinedMessage{[]int{0, 0, 0, 0}, 2}},
-		{"aabb", map[byte]int{'a': 2, 'b': 2}, JoinedMessage{[]int{0, 0, 1, 1}, 2}},
-		{"baba", map[byte]int{'a': 2, 'b': 1}, JoinedMessage{[]int{0, 1, 0, 1}, 1}},
-		{"abbb", map[byte]int{'a': 64, 'b': 1}, JoinedMessage{[]int{0, 1, 1, 1}, 1}},
+		{"aaaa", map[byte]int{'a': 8}, JoinedMessage{Hosts: []int{0, 0, 0, 0}, Processors: 8}},
+		{"aaaa", map[byte]int{'a': 2}, JoinedMessage{Hosts: []int{0, 0, 0, 0}, Processors: 2}},
+		{"aabb", map[byte]int{'a': 2, 'b': 2}, JoinedMessage{Hosts: []int{0, 0, 1, 1}, Processors: 2}},
+		{"baba", map[byte]int{'a': 2, 'b': 1}, JoinedMessage{Hosts: []int{0, 1, 0, 1}, Processors: 1}},
+		{"abbb", map[byte]int{'a': 64, 'b': 1}, JoinedMessage{Hosts: []int{0, 1, 1, 1}, Processors: 1}},
 	} {
 		members := make([]member, len(test.hosts))
 		for rank := range members {

@@ -242,8 +242,14 @@ func (c *Client) ReportStalls(stalls []transport.Stall) {
 func (c *Client) ReportCMADenied() { c.report(message{CMADenied: true}) }
 
 // ReportAbort tells the launcher why this rank gave up.
-func (c *Client) ReportAbort(reason string) {
-	c.report(message{Abort: reason[:min(len(reason), maxReason)]})
+func (c *Client) ReportAbort(reason string) { c.report(message{Abort: cut(reason, maxReason)}) }
+
+// ReportError sends the launcher the error of this rank's program, which the launcher
+// prints. ReportError reports whether it was sent.
+func (c *Client) ReportError(text, details string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sendLocked(newErrorMessage(text, details)) == nil
 }
 
 // report sends a message that has no answer. If the launcher is gone, this process ends

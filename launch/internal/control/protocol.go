@@ -2,7 +2,9 @@ package control
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/transport"
@@ -23,6 +25,8 @@ import (
 //	{"joined":{}}
 //	{"refused":"rank 3 has joined already"}
 //
+// With "errors":true in joined, the launcher prints the errors that it is sent.
+//
 // Where rank 0 takes the launcher's part, its answer comes when all ranks have joined, and
 // says which of them share a host, see JoinedMessage.
 //
@@ -34,6 +38,7 @@ import (
 //	{"cmaDenied":true}   the system denied it cross-memory attach
 //	{"stalls":[…]}       what has been waiting there for other ranks for long: see stall
 //	{"abort":"…"}        it gave up, for this reason
+//	{"error":{"text":"…","details":"…"}}   its program failed with this error
 //	{"leave":true}       it is about to close its endpoint; answered by left
 //
 // and the launcher sends
@@ -67,6 +72,7 @@ type message struct {
 	CMADenied    bool           `json:"cmaDenied,omitempty"`
 	Stalls       *[]stall       `json:"stalls,omitempty"`
 	Abort        string         `json:"abort,omitempty"`
+	Error        *errorMessage  `json:"error,omitempty"`
 	Leave        bool           `json:"leave,omitempty"`
 	Left         *int           `json:"left,omitempty"`
 	Lost         *lostMessage   `json:"lost,omitempty"`
@@ -90,6 +96,30 @@ type JoinMessage struct {
 type JoinedMessage struct {
 	Hosts      []int `json:"hosts,omitempty"`
 	Processors int   `json:"processors,omitempty"`
+	Errors     bool  `json:"errors,omitempty"` // the launcher prints the errors that it is sent
+}
+
+// An errorMessage is the error of a rank's program. Ranks whose texts are equal share it;
+// the details, as the stack of a panic, may differ.
+type errorMessage struct {
+	Text    string `json:"text"`
+	Details string `json:"details,omitempty"`
+}
+
+// maxText and maxDetails are the lengths in bytes to which an error is cut. Details that
+// take too much room when their bytes are escaped are left out.
+const (
+	maxText    = 1 << 10
+	maxDetails = 6 << 10
+)
+
+// newErrorMessage returns the message of an error, within MaxMessage.
+func newErrorMessage(text, details string) message {
+	m := message{Error: &errorMessage{cut(text, maxText), cut(details, maxDetails)}}
+	if line, _ := json.Marshal(m); len(line) >= MaxMessage { // strings can be marshaled
+		m.Error.Details = ""
+	}
+	return m
 }
 
 type addressReply struct {
@@ -161,4 +191,9 @@ func messageScanner(r io.Reader, longest int) *bufio.Scanner {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 512), longest)
 	return s
+}
+
+// cut returns the beginning of a text, of at most so many bytes.
+func cut(text string, bytes int) string {
+	return strings.ToValidUTF8(text[:min(len(text), bytes)], "")
 }

@@ -65,6 +65,7 @@ type member struct {
 	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
 	cmaDenied      bool          // the system denied the rank cross-memory attach
 	aborted        string        // why the rank gave up; "" if it did not
+	failure        *errorMessage // the error of its program; nil if it has sent none
 	left           bool          // the rank closes its endpoint
 	over           bool          // its connection has ended: it has closed its endpoint, if it has left
 	ended          string        // how the process ended; "" while it runs
@@ -225,7 +226,9 @@ func (c *Server) handle(rank int, m message) {
 			c.cfg.Deadlocked(d)
 		}
 	case m.Abort != "":
-		c.members[rank].aborted = m.Abort[:min(len(m.Abort), maxReason)]
+		c.members[rank].aborted = cut(m.Abort, maxReason)
+	case m.Error != nil:
+		c.members[rank].failure = &errorMessage{cut(m.Error.Text, maxText), cut(m.Error.Details, maxDetails)}
 	case m.Leave:
 		c.members[rank].left = true
 		c.send(rank, message{Left: &rank})
@@ -332,6 +335,34 @@ func (c *Server) FailedPeer(rank int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[rank].failedPeer
+}
+
+// A SharedError is an error of the programs of some ranks.
+type SharedError struct {
+	Ranks   []int // in ascending order
+	Text    string
+	Details string // of the first of these ranks
+}
+
+// Errors returns the errors that ranks have sent, in the order of the lowest rank of each.
+func (c *Server) Errors() (all []SharedError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := make(map[string]int)
+	for rank := range c.members {
+		f := c.members[rank].failure
+		if f == nil {
+			continue
+		}
+		i, ok := known[f.Text]
+		if !ok {
+			i = len(all)
+			known[f.Text] = i
+			all = append(all, SharedError{Text: f.Text, Details: f.Details})
+		}
+		all[i].Ranks = append(all[i].Ranks, rank)
+	}
+	return all
 }
 
 // send sends a message to a rank, if it has joined. The connection of a rank that
