@@ -127,6 +127,16 @@ func BenchmarkTenThousandRanks(b *testing.B) {
 	}
 }
 
+// BenchmarkFreshRun makes a job of four ranks that does one allreduce and ends.
+func BenchmarkFreshRun(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := chorale.Run(b.Context(), 4, reduceOnce); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkOverlap computes while a nonblocking allreduce of 1 MiB is in progress.
 // Compare it with the two done one after the other.
 func BenchmarkOverlap(b *testing.B) {

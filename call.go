@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/algo"
@@ -77,6 +78,10 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	c.sequence++
 
 	chosen := mergeOptions(options)
+	var start time.Time
+	if chosen.stats != nil {
+		start = time.Now()
+	}
 	a.elem = reflect.TypeFor[T]()
 	a.algorithm, a.schedule = chosen.algorithm, chosen.schedule
 	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.custom(), a.op.Commutative
@@ -101,7 +106,7 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	}
 	if err == nil && chosen.stats != nil {
 		s := call.plan.Stats()
-		*chosen.stats = Stats{call.algorithm, s.Steps, s.Messages, s.Bytes}
+		*chosen.stats = Stats{call.algorithm, s.Steps, s.Messages, s.Bytes, time.Since(start)}
 	}
 	return err
 }

@@ -188,6 +188,8 @@ func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
 		watch.Go(func() { watchDeadlocks(ctx, stall, job, n) })
 	}
 	config := CommConfig{Transport: "inproc", Processors: processors.Parallel()}
+	kept := keptJobsOf(n, config.Processors)
+	compiled := kept.take(n)
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once
@@ -196,8 +198,13 @@ func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
 	)
 	for rank := range n {
 		ranks.Go(func() {
+			growStack(rank)
 			c := NewComm(job.Endpoint(rank), config)
-			defer c.Close()
+			c.adopt(compiled[rank])
+			defer func() {
+				compiled[rank] = c.surrender()
+				c.Close()
+			}()
 			runRank(ctx, c, f, func(err error) {
 				if errs[rank] = err; err == nil {
 					return
@@ -212,6 +219,7 @@ func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
 	}
 	ranks.Wait()
 	if first == nil {
+		kept.keep(compiled)
 		return nil
 	}
 	first.share(errs)

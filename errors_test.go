@@ -302,7 +302,7 @@ rank 1
 		if err := chorale.AllReduce(ctx, c, sum, sum, chorale.Sum, chorale.WithSchedule(s), chorale.WithStats(&stats)); err != nil {
 			return err
 		}
-		if want := (chorale.Stats{Algorithm: "exchange", Steps: 1, Messages: 1, Bytes: 16}); stats != want {
+		if want := (chorale.Stats{Algorithm: "exchange", Steps: 1, Messages: 1, Bytes: 16, Time: stats.Time}); stats != want || stats.Time <= 0 {
 			return fmt.Errorf("stats %+v, want %+v", stats, want)
 		}
 		return same(c, "sum", sum, []int{3, 20})

@@ -1,6 +1,10 @@
 package chorale
 
-import "github.com/chorale-go/chorale/sched"
+import (
+	"time"
+
+	"github.com/chorale-go/chorale/sched"
+)
 
 // An Option changes how a collective is done, never its result's meaning. All ranks
 // give the same options, except for WithStats. Of two options of a kind, the last
@@ -34,6 +38,9 @@ type Stats struct {
 	Steps     int    // steps with a message
 	Messages  int    // messages sent
 	Bytes     int    // bytes sent
+	// Time is how long the call took, waiting for other ranks included, and compiling it the
+	// first time.
+	Time time.Duration
 }
 
 // mergeOptions returns all options of a call in one. The last of a kind counts.

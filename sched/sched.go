@@ -33,7 +33,9 @@ func ParseBuffer(s string) (Buffer, error) {
 	return 0, fmt.Errorf("sched: no buffer %q: want in, out or scratch", s)
 }
 
-// A Combine says how incoming blocks change the blocks that they land on.
+// A Combine says how incoming blocks change the blocks that they land on: [Replace] puts
+// them in their place, [Left] combines them from the left, as incoming ⊕ held, and [Right]
+// from the right, as held ⊕ incoming. It matters where ⊕ does not commute.
 type Combine uint8
 
 const (

@@ -109,3 +109,6 @@ func (p *Plan) divide(scratch sched.Range) {
 		p.copyAt = p.padding.outAt + align(p.out.Len())
 	}
 }
+
+// UseMemory has the runs of a plan compute in another memory from now on.
+func (p *Plan) UseMemory(m *Memory) { p.memory = m }

@@ -2,6 +2,7 @@ package selection
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +12,9 @@ import (
 
 // environment names the variable that overrides the tables.
 const environment = "CHORALE_ALGORITHM"
+
+// Override returns the list that overrides the tables, or "".
+func Override() string { return os.Getenv(environment) }
 
 // override returns the algorithm that a list gives a collective, or nothing. See
 // Choose.

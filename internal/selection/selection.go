@@ -2,7 +2,6 @@ package selection
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/chorale-go/chorale/algo"
@@ -36,7 +35,7 @@ type Choice struct{ Algorithm, Why string }
 // every collective that has such an algorithm. Commas may separate entries too,
 // where another "collective=name" follows.
 func Choose(q Query) (Choice, error) {
-	if spec, err := override(os.Getenv(environment), q.Collective); err != nil || spec != "" {
+	if spec, err := override(Override(), q.Collective); err != nil || spec != "" {
 		return Choice{WithHosts(q.Collective, spec, q.Hosts), environment + " says so"}, err
 	}
 	var chosen rule

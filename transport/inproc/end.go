@@ -1,7 +1,7 @@
 package inproc
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -89,7 +89,7 @@ func (e *Endpoint) lastCall() string {
 	if s == nil || s.step.inProgress.Load() || s.step.signature.Call == "" {
 		return ""
 	}
-	return fmt.Sprintf("its last call was call %d, %q", s.step.signature.Sequence, s.step.signature.Call)
+	return "its last call was call " + strconv.FormatUint(uint64(s.step.signature.Sequence), 10) + ", " + strconv.Quote(s.step.signature.Call)
 }
 
 // CheckUnreceived implements [transport.Endpoint].
