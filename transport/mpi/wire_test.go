@@ -144,6 +144,7 @@ type wireError struct {
 	Got, Want    int
 	Mine, Theirs transport.Signature
 	Types        [2]string
+	Tagged       *transport.MessageInfo
 	Inside       []*wireError
 }
 
@@ -175,7 +176,7 @@ func errorToWire(err error) *wireError {
 	case *transport.TypeError:
 		w.Kind, w.Peer, w.Types = "type", e.Peer, [2]string{e.Got, e.Want}
 	case *transport.UnreceivedError:
-		w.Kind, w.Rank, w.Peer, w.Mine, w.Theirs = "unreceived", e.Rank, e.Peer, e.Mine, e.Theirs
+		w.Kind, w.Rank, w.Peer, w.Mine, w.Theirs, w.Tagged = "unreceived", e.Rank, e.Peer, e.Mine, e.Theirs, e.Tagged
 	case *transport.UndeliveredError:
 		w.Kind, w.Rank, w.Peer, w.Got = "undelivered", e.Rank, e.Peer, e.Bytes
 		inside(e.Err)
@@ -227,7 +228,7 @@ func (w *wireError) error() error {
 	case "type":
 		return &transport.TypeError{Peer: w.Peer, Got: w.Types[0], Want: w.Types[1]}
 	case "unreceived":
-		return &transport.UnreceivedError{Rank: w.Rank, Peer: w.Peer, Mine: w.Mine, Theirs: w.Theirs}
+		return &transport.UnreceivedError{Rank: w.Rank, Peer: w.Peer, Mine: w.Mine, Theirs: w.Theirs, Tagged: w.Tagged}
 	case "undelivered":
 		return &transport.UndeliveredError{Rank: w.Rank, Peer: w.Peer, Bytes: w.Got, Err: inside[0]}
 	}
