@@ -169,39 +169,56 @@ func (g *Grid) Ports() int {
 // AppendRoute appends the route that goes along the last dimension first, and
 // round closed lines the shorter way.
 func (g *Grid) AppendRoute(dst []int32, from, to int) []int32 {
-	for _, l := range slices.Backward(g.lines) {
-		at, goal := from/l.stride%l.n, to/l.stride%l.n
-		if at == goal {
-			continue
+	low := 0 // the processor's number in the faster dimensions, which are done; slower ones are not begun
+	for k := len(g.lines) - 1; k >= 0; k-- {
+		l := &g.lines[k]
+		var at, goal int
+		at, from = from%l.n, from/l.n
+		goal, to = to%l.n, to/l.n
+		if at != goal {
+			edge := l.first + from*l.edges*l.stride + low // the first of the line
+			dst = l.appendLinks(dst, edge, at, goal)
 		}
-		// Faster dimensions are done, and slower ones not begun.
-		high, low := from/(l.stride*l.n), to%l.stride
-		edge := l.first + high*l.edges*l.stride + low
-		up := goal - at
-		if l.closed && up < 0 {
-			up += l.n
-		}
-		if up > 0 && (!l.closed || up <= l.n-up) {
-			for ; at != goal; at = l.wrap(at + 1) {
-				dst = append(dst, int32(2*(edge+at*l.stride)))
-			}
-			continue
-		}
-		for at != goal {
-			at = l.wrap(at - 1)
-			dst = append(dst, int32(2*(edge+at*l.stride)+1))
-		}
+		low += goal * l.stride
 	}
 	return dst
 }
 
-// wrap returns the position after a step of one to at, round the ends of the
-// line.
+// appendLinks appends the directed links from one position on a line to another.
+// The edge is the line's first. Upwards, a link has twice the number of its edge,
+// and downwards one more.
+func (l *line) appendLinks(dst []int32, edge, at, goal int) []int32 {
+	up, down := goal-at, at-goal
+	if l.closed && up < 0 {
+		up += l.n
+	} else if l.closed {
+		down += l.n
+	}
+	step := 2 * l.stride
+	if down < 0 || up > 0 && up <= down {
+		toEnd := min(up, l.n-at)
+		dst = appendSeries(dst, 2*edge+at*step, step, toEnd)
+		return appendSeries(dst, 2*edge, step, up-toEnd)
+	}
+	toEnd := min(down, at)
+	dst = appendSeries(dst, 2*edge+1+(at-1)*step, -step, toEnd)
+	return appendSeries(dst, 2*edge+1+(l.n-1)*step, -step, down-toEnd)
+}
+
+// appendSeries appends n numbers, each of which is step more than the one before.
+func appendSeries(dst []int32, first, step, n int) []int32 {
+	at := len(dst)
+	dst = slices.Grow(dst, n)[:at+n]
+	for i := range dst[at:] {
+		dst[at+i] = int32(first)
+		first += step
+	}
+	return dst
+}
+
+// wrap returns a position up to n, where n stands for the first of a closed line.
 func (l line) wrap(at int) int {
-	switch at {
-	case -1:
-		return l.n - 1
-	case l.n:
+	if at == l.n {
 		return 0
 	}
 	return at
