@@ -53,9 +53,12 @@ func runContentionFree(c Config, p *programTable, n *network) (*contentionFree, 
 func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 	e := &contentionFree{
 		programTable: p, network: n, config: c,
-		times:       newTimes(p, c.Sync, c.Record || c.Sync, false),
+		times:       newTimes(p, c.Sync),
 		links:       newLinkTable(n.links, len(p.messages)*c.Topology.Diameter()),
 		undelivered: len(p.messages), mark: 1,
+	}
+	if c.Record || c.Sync {
+		e.times.start, e.times.finish = make([]float64, len(p.messages)), make([]float64, len(p.messages))
 	}
 	e.rendezvous = rendezvous{programTable: p, ranks: e.times.ranks}
 	e.runnable = newRankSet(p.ranks)

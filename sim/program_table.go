@@ -157,22 +157,28 @@ type ends struct{ from, to int32 }
 // ends returns the ends of every message.
 func (t *programTable) ends() []ends {
 	all := make([]ends, len(t.messages))
+	t.findEnds(func(i int32) *ends { return &all[i] })
+	return all
+}
+
+// findEnds stores the ends of every message where a function says.
+func (t *programTable) findEnds(of func(message int32) *ends) {
 	for rank := range int32(t.ranks) {
 		lo, hi := t.sentBy(rank)
 		for i := lo; i < hi; i++ {
-			all[i].from = rank
+			e := of(i)
+			e.from = rank
 			if to := t.messages[i].to; to >= 0 {
-				all[i].to = to
+				e.to = to
 			}
 		}
 		lo, hi = t.receivedBy(rank)
 		for _, r := range t.recvs[lo:hi] {
 			if r&matched != 0 {
-				all[r.message()].to = rank
+				of(r.message()).to = rank
 			}
 		}
 	}
-	return all
 }
 
 // A boundPart is a part, and the mapping between its ranks and words and those

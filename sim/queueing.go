@@ -17,32 +17,35 @@ type queueing struct {
 	times  *times
 
 	now       float64
-	ends      []ends  // per message
-	hops      []int32 // per message that is ready: the links of its route
-	oneEnd    []bool  // per message: whether one of its ends is ready
-	blocked   []int32 // per message: the queues in which it is not at the head
-	forLinks  []bool  // per message: whether those are queues for links
+	queued    []queuedMessage // those of times
+	queues    waitQueues
 	events    calendar
 	current   []event    // those of now
 	transfers *transfers // nil where messages do not share bandwidth
 
-	queues   []waitQueue // per resource
-	nodes    []queueNode
-	freeNode int32  // the first node that is not in use, or 0
-	ready    []turn // messages whose ends are both ready since now
-	ported   []turn // messages that hold their ports since now
-
-	path []int32 // the route of the message that leaves its queues
+	ready  []turn // messages whose ends are both ready since now
+	ported []turn // messages that hold their ports since now
 
 	beginning []int32 // the ranks that begin a step now
 	waiting   []int32 // with Sync: the ranks whose step is done
 }
 
-// A waitQueue is the message that holds a resource and, behind it, those that
-// wait for it. It names the first and the last node, or 0.
-type waitQueue struct{ first, last int32 }
+// A queuedMessage is the ends of a message, its times, and what it waits for. It
+// is one value, because a message of many millions is rarely in the processor's
+// cache.
+type queuedMessage struct {
+	ends
+	ready  float64 // when both its ends are ready; oneEnd when one is, 0 before
+	start  float64 // until it starts, its latency
+	finish float64 // until it has arrived, its duration
 
-type queueNode struct{ message, next int32 }
+	waitedFor, holder int32 // the resource that it waited for last, or -1, and the message that held it
+
+	blocked int32 // twice the number of queues in which it is not at the head, and 1 if these are for links
+	place   int32 // the first of its places in queues, or 0
+}
+
+const oneEnd = -1
 
 // A turn is the index of a message among those of its sender's step, and below
 // it the message: of several messages, the one with the least turn queues first.
@@ -53,21 +56,18 @@ func (t turn) message() int32 { return int32(uint32(t)) }
 func newQueueing(c Config, p *programTable, n *network) *queueing {
 	q := &queueing{
 		programTable: p, network: n, config: c,
-		times:    newTimes(p, c.Sync, true, true),
-		ends:     p.ends(),
-		hops:     make([]int32, len(p.messages)),
-		oneEnd:   make([]bool, len(p.messages)),
-		blocked:  make([]int32, len(p.messages)),
-		forLinks: make([]bool, len(p.messages)),
-		events:   newCalendar(),
-		queues:   make([]waitQueue, n.links+2*p.ranks),
-		nodes:    make([]queueNode, 1), // node 0 stands for none
+		times:  newTimes(p, c.Sync),
+		queued: make([]queuedMessage, len(p.messages)),
+		queues: newWaitQueues(n.links + 2*p.ranks),
+		events: newCalendar(),
 	}
+	q.times.queued = q.queued
+	p.findEnds(func(i int32) *ends { return &q.queued[i].ends })
 	for i := range p.messages {
 		p.messages[i].size &^= senderLast | lastSent | lastReceived
 	}
 	if c.sharesBandwidth() {
-		q.transfers = newTransfers(c, n, p, q.ends)
+		q.transfers = newTransfers(c, n, p)
 	}
 	return q
 }
@@ -117,7 +117,7 @@ func (q *queueing) advance(to float64) {
 		case stepStart:
 			q.beginning = append(q.beginning, e.id)
 		case transferStart:
-			if !q.transfers.add(e.id) {
+			if !q.transfers.add(e.id, q.queued[e.id].ends) {
 				q.deliver(e.id, to)
 			}
 		}
@@ -132,7 +132,7 @@ func (q *queueing) startAll() {
 	q.beginning = q.beginning[:0]
 	slices.Sort(q.ready)
 	for _, t := range q.ready {
-		q.queueForPorts(t.message())
+		q.queueForPorts(t)
 	}
 	q.ready = q.ready[:0]
 	slices.Sort(q.ported)
@@ -183,6 +183,7 @@ func (q *queueing) enterStep(rank int32) {
 	q.times.beginStep(n, q.now)
 	sends, endSends := q.sent(n)
 	recvs, endRecvs := q.received(n)
+	s.sends, s.recvs = span32{sends, endSends}, span32{recvs, endRecvs}
 	s.pending = endSends - sends + endRecvs - recvs
 	if s.pending == 0 {
 		s.awaitNothing(q.times.begunBy)
@@ -200,157 +201,136 @@ func (q *queueing) enterStep(rank int32) {
 // endReady records that one end of a message is ready. The message is ready
 // when both are.
 func (q *queueing) endReady(i int32) {
-	if !q.oneEnd[i] {
-		q.oneEnd[i] = true
+	m := &q.queued[i]
+	if m.ready == 0 {
+		m.ready = oneEnd
 		return
 	}
-	e := q.ends[i]
-	if q.times.ranks[e.from].begun >= q.times.ranks[e.to].begun {
+	m.ready = q.now
+	from := &q.times.ranks[m.from]
+	if from.begun >= q.times.ranks[m.to].begun {
 		q.messages[i].size |= senderLast
 	}
-	q.times.ready[i] = q.now
-	q.ready = append(q.ready, q.turn(i))
-}
-
-func (q *queueing) turn(i int32) turn {
-	step := q.times.ranks[q.ends[i].from].step
-	return turn(i-q.steps[step].sends)<<32 | turn(i)
+	q.ready = append(q.ready, turn(i-from.sends.lo)<<32|turn(i))
 }
 
 // queueForPorts queues a message for the ports of its two ends.
-func (q *queueing) queueForPorts(i int32) {
-	q.times.waitedFor[i] = -1
-	e := q.ends[i]
-	q.hops[i] = int32(len(q.route(e.from, e.to)))
-	if q.instant(i) {
-		q.start(i)
+func (q *queueing) queueForPorts(t turn) {
+	i := t.message()
+	m := &q.queued[i]
+	m.waitedFor = -1
+	switch {
+	case q.instant(i):
+		q.start(i, m)
 		return
+	case !q.config.AllPort:
+		behind := q.queues.join(i, &m.place, []int32{q.sendPort(m.from), q.recvPort(m.to)})
+		m.blocked = 2 * behind
 	}
-	if !q.config.AllPort {
-		q.enqueue(q.sendPort(e.from), i)
-		q.enqueue(q.recvPort(e.to), i)
+	if m.blocked == 0 {
+		q.ported = append(q.ported, t)
 	}
-	q.proceed(i)
 }
 
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
 func (q *queueing) instant(i int32) bool {
-	words := q.words(&q.messages[i])
-	return q.duration(words, int(q.hops[i])) == 0 && (words == 0 || q.config.MemoryBandwidth == 0)
+	return q.latency(1) == 0 && (q.words(&q.messages[i]) == 0 || q.perWord(1) == 0 && q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
 func (q *queueing) queueForLinks(i int32) {
-	q.forLinks[i] = true
-	if !q.config.Share {
-		e := q.ends[i]
-		for _, link := range q.route(e.from, e.to) {
-			q.enqueue(link, i)
-		}
-	}
-	q.proceed(i)
-}
-
-// proceed lets a message go on that is at the head of all its queues.
-func (q *queueing) proceed(i int32) {
-	switch {
-	case q.blocked[i] > 0:
-	case q.forLinks[i]:
-		q.start(i)
-	default:
-		q.ported = append(q.ported, q.turn(i))
-	}
-}
-
-func (q *queueing) start(i int32) {
-	hops := int(q.hops[i])
-	q.times.start[i] = q.now
-	if q.transfers != nil {
-		q.events.add(q.now+q.latency(hops), event{transferStart, i})
-	} else {
-		q.events.add(q.now+q.duration(q.words(&q.messages[i]), hops), event{arrival, i})
-	}
-}
-
-// enqueue puts a message at the end of a resource's queue.
-func (q *queueing) enqueue(resource, i int32) {
-	at := q.freeNode
-	if at == 0 {
-		at = int32(len(q.nodes))
-		q.nodes = append(q.nodes, queueNode{})
-	} else {
-		q.freeNode = q.nodes[at].next
-	}
-	q.nodes[at] = queueNode{message: i}
-	l := &q.queues[resource]
-	if l.first == 0 {
-		l.first = at
-	} else {
-		q.nodes[l.last].next = at
-		q.blocked[i]++
-	}
-	l.last = at
-}
-
-// dequeue takes the holder of a resource out of its queue, and lets the next
-// message proceed.
-func (q *queueing) dequeue(resource int32) {
-	l := &q.queues[resource]
-	at := l.first
-	left, next := q.nodes[at].message, q.nodes[at].next
-	q.nodes[at].next, q.freeNode = q.freeNode, at
-	l.first = next
-	if next == 0 {
+	m := &q.queued[i]
+	route := q.route(m.from, m.to)
+	m.start, m.finish = q.latency(len(route)), q.duration(q.words(&q.messages[i]), len(route))
+	if q.config.Share {
+		q.start(i, m)
 		return
 	}
-	i := q.nodes[next].message
-	q.times.waitedFor[i], q.times.holder[i] = resource, left
-	q.blocked[i]--
-	q.proceed(i)
+	m.blocked = 2*q.queues.join(i, &m.place, route) + 1
+	if m.blocked == 1 {
+		q.start(i, m)
+	}
+}
+
+// start starts a message.
+func (q *queueing) start(i int32, m *queuedMessage) {
+	took, kind := m.finish, arrival
+	if q.transfers != nil {
+		took, kind = m.start, transferStart
+	}
+	m.start = q.now
+	q.events.add(q.now+took, event{kind, i})
 }
 
 // release takes a message out of all its queues.
-func (q *queueing) release(e ends) {
+func (q *queueing) release(i int32, m *queuedMessage) {
+	if m.place == 0 {
+		return
+	}
+	at := m.place
 	if !q.config.AllPort {
-		q.dequeue(q.sendPort(e.from))
-		q.dequeue(q.recvPort(e.to))
+		at = q.leave(q.sendPort(m.from), at, i)
+		at = q.leave(q.recvPort(m.to), at, i)
 	}
 	if !q.config.Share {
-		// A copy: the messages that start now ask the network for routes, too.
-		q.path = append(q.path[:0], q.route(e.from, e.to)...)
-		for _, link := range q.path {
-			q.dequeue(link)
+		for _, link := range q.route(m.from, m.to) {
+			at = q.leave(link, at, i)
 		}
 	}
+	q.queues.free(m.place)
+}
+
+// leave takes a message out of a queue of which it is at the head, and lets the
+// next one proceed if it is now at the head of all its queues. It returns the
+// place of the message in its next queue.
+func (q *queueing) leave(resource, at, i int32) (next int32) {
+	p := &q.queues.places[at]
+	if p.behind == 0 {
+		q.queues.last[resource] = 0
+		return p.next
+	}
+	m := &q.queued[p.behind-1]
+	m.blocked -= 2
+	if m.blocked <= 1 {
+		m.waitedFor, m.holder = resource, i
+		q.proceed(p.behind-1, m)
+	}
+	return p.next
+}
+
+// proceed lets a message go on that is at the head of all its queues.
+func (q *queueing) proceed(i int32, m *queuedMessage) {
+	if m.blocked == 1 {
+		q.start(i, m)
+		return
+	}
+	q.ported = append(q.ported, turn(i-q.times.ranks[m.from].sends.lo)<<32|turn(i))
 }
 
 // deliver ends a message.
 func (q *queueing) deliver(i int32, at float64) {
 	q.now = at
-	m := &q.messages[i]
-	e := q.ends[i]
-	if !q.instant(i) {
-		q.release(e)
-	}
-	start := q.times.start[i]
-	q.times.finish[i] = at
-	a, b := &q.times.ranks[e.from], &q.times.ranks[e.to]
+	m := &q.queued[i]
+	q.release(i, m)
+	m.finish = at
+	took := at - m.start
+	a, b := &q.times.ranks[m.from], &q.times.ranks[m.to]
 	step := max(a.timelineStep, b.timelineStep)
-	q.times.span(step).cover(start, at)
+	q.times.span(step).cover(m.start, at)
 	q.times.delayNext(at, i)
-	words := q.words(m)
-	a.sending += at - start
-	b.receiving += at - start
+	words := q.words(&q.messages[i])
+	a.sending += took
+	b.receiving += took
 	b.receivedWords += words
-	if m.combine() {
+	if q.messages[i].combine() {
 		b.combine += words
 	}
 	if a.arrive(i, lastSent, step+1, at) {
-		q.endStep(e.from, a)
+		q.endStep(m.from, a)
 	}
 	if b.arrive(i, lastReceived, step+1, at) {
-		q.endStep(e.to, b)
+		q.endStep(m.to, b)
 	}
 }
 

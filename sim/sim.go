@@ -91,6 +91,7 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		if err := c.checkMemory(ranks, counted, true); err != nil {
 			return nil, err
 		}
+		e.times, e.rendezvous.ranks, e.links, times = nil, nil, linkTable{}, nil // their memory is free
 		times = newQueueing(c, p, n).run()
 	}
 	return e.result(times), nil

@@ -40,11 +40,15 @@ func (p *solved) message(i int32) Message {
 		Words: p.words(m), Hops: len(p.route(from, to)), Combine: m.combine(),
 		SendStep: int(sent - p.first[from]), RecvStep: int(received - p.first[to]),
 	}
-	if p.start != nil {
-		out.Ready, out.Start, out.End = p.start[i], p.start[i], p.finish[i]
-		if p.waitedFor != nil && p.waitedFor[i] >= 0 {
-			out.Ready = p.ready[i]
+	switch {
+	case p.queued != nil:
+		q := &p.queued[i]
+		out.Ready, out.Start, out.End = q.start, q.start, q.finish
+		if q.waitedFor >= 0 {
+			out.Ready = q.ready
 		}
+	case p.start != nil:
+		out.Ready, out.Start, out.End = p.start[i], p.start[i], p.finish[i]
 	}
 	return out
 }
@@ -112,8 +116,9 @@ func (p *solved) criticalPath() (legs []Leg) {
 		path = append(path, i)
 		leg := Leg{Message: p.message(i)}
 		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
-			leg.WaitedFor = p.resourceName(p.waitedFor[i])
-			i = p.holder[i]
+			q := &p.queued[i]
+			leg.WaitedFor = p.resourceName(q.waitedFor)
+			i = q.holder
 		} else {
 			i = p.begunBy(p.later(i))
 		}
@@ -121,7 +126,7 @@ func (p *solved) criticalPath() (legs []Leg) {
 	}
 	slices.Reverse(legs)
 	slices.Reverse(path)
-	if p.start == nil {
+	if p.queued == nil && p.start == nil {
 		p.timePath(legs, path)
 	}
 	for k := range legs {

@@ -14,14 +14,11 @@ type times struct {
 	begun, next     float64
 	begunBy, nextBy int32
 
-	// Per message. Nil where neither Config.Record nor Config.Sync is set and no
-	// message waits: they then follow from the messages before.
+	// Per message, where none waits. Nil where neither Config.Record nor Config.Sync
+	// is set: they then follow from the messages before.
 	start, finish []float64
 
-	// Per message: when both its ends are ready, the resource that it waited for
-	// last, and the message that held it. Nil where no message waits.
-	ready             []float64
-	waitedFor, holder []int32
+	queued []queuedMessage // per message, where messages wait; otherwise nil
 }
 
 // A span is the time from the first start of a message of a step until all its
@@ -39,22 +36,13 @@ func (s *span) cover(start, end float64) {
 	s.end = max(s.end, end)
 }
 
-// newTimes makes room for the times of messages if perMessage, and for what
-// they waited for if waits.
-func newTimes(p *programTable, sync, perMessage, waits bool) *times {
+func newTimes(p *programTable, sync bool) *times {
 	t := &times{ranks: make([]rankState, p.ranks), begunBy: -1, nextBy: -1}
 	for rank := range t.ranks {
 		t.ranks[rank].step, t.ranks[rank].cause = p.first[rank], -1
 	}
 	if sync {
 		t.trigger = make([]int32, len(p.steps))
-	}
-	if perMessage {
-		t.start, t.finish = make([]float64, len(p.messages)), make([]float64, len(p.messages))
-	}
-	if waits {
-		t.ready = make([]float64, len(p.messages))
-		t.waitedFor, t.holder = make([]int32, len(p.messages)), make([]int32, len(p.messages))
 	}
 	return t
 }

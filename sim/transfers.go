@@ -15,7 +15,6 @@ import (
 type transfers struct {
 	*network
 	*programTable
-	ends       []ends // per message
 	shareLinks bool
 	memory     float64 // words per unit of time; 0 for no limit
 
@@ -40,18 +39,17 @@ type transfer struct {
 // end returns when a transfer ends if its rate stays as it is.
 func (t *transfer) end(now float64) float64 { return now + t.words/t.rate }
 
-func newTransfers(c Config, n *network, p *programTable, ends []ends) *transfers {
+func newTransfers(c Config, n *network, p *programTable) *transfers {
 	resources := n.links + 2*p.ranks
 	return &transfers{
-		network: n, programTable: p, ends: ends, shareLinks: c.Share, memory: c.MemoryBandwidth,
+		network: n, programTable: p, shareLinks: c.Share, memory: c.MemoryBandwidth,
 		residual: make([]float64, resources), users: make([]int32, resources),
 	}
 }
 
 // add begins the transfer of a message. It reports false if the message arrives
 // at once.
-func (f *transfers) add(i int32) bool {
-	e := f.ends[i]
+func (f *transfers) add(i int32, e ends) bool {
 	route := f.route(e.from, e.to)
 	limit := 1 / f.perWord(len(route))
 	words := f.words(&f.messages[i])
