@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/chorale-go/chorale/sched"
 )
@@ -29,11 +27,13 @@ type contentionFree struct {
 	times     *times
 	contended bool
 	links     linkTable
-	round     int    // that ranks begin steps in: the step of the timeline, except with steps of copies alone
-	mark      uint32 // of its links
+	round     int     // that ranks begin steps in: the step of the timeline, except with steps of copies alone
+	mark      uint32  // of its links
+	loads     []int32 // of the round: the messages of each link that is asked to carry several,
+	congested idSet   // and these links
 
-	runnable    rankSet // the ranks that begin a step
-	undelivered int     // messages
+	runnable    idSet // the ranks that begin a step
+	undelivered int   // messages
 	perStep     []Step
 	minSteps    int // steps of the timeline, with those of ranks that only copy at the end
 }
@@ -61,7 +61,7 @@ func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 		e.times.start, e.times.finish = make([]float64, len(p.messages)), make([]float64, len(p.messages))
 	}
 	e.rendezvous = rendezvous{programTable: p, ranks: e.times.ranks}
-	e.runnable = newRankSet(p.ranks)
+	e.runnable, e.congested = newIDSet(p.ranks, p.ranks), newIDSet(n.links, 0)
 	for rank := range int32(p.ranks) {
 		e.runnable.add(rank)
 	}
@@ -70,18 +70,30 @@ func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 
 // run lets all ranks take all steps that they can.
 func (e *contentionFree) run() {
-	var round []int32
-	for len(e.runnable.ranks) > 0 {
+	var round, congested []int32
+	for len(e.runnable.ids) > 0 {
 		round = e.runnable.take(round)
 		for _, rank := range round {
 			e.enterStep(rank)
 		}
 		e.times.beginNext()
-		if e.round < len(e.perStep) {
-			e.mark += uint32(len(e.perStep[e.round].Congested))
+		if len(e.loads) > 0 {
+			congested = e.congested.take(congested)
+			e.countLoads(e.stepOf(e.round), congested)
 		}
-		e.mark++
+		e.mark += uint32(len(e.loads)) + 1
+		e.loads = e.loads[:0]
 		e.round++
+	}
+}
+
+// countLoads lists the links that are asked to carry several messages in a step.
+func (e *contentionFree) countLoads(s *Step, congested []int32) {
+	s.Congested = make([]Load, len(congested))
+	for i, link := range congested {
+		load := int(e.loads[e.links.at(link).mark-e.mark-1])
+		s.Congested[i] = Load{int(link), load}
+		s.MaxLinkLoad = max(s.MaxLinkLoad, load)
 	}
 }
 
@@ -150,12 +162,9 @@ func (e *contentionFree) transfer(i, from, to int32) {
 	route := e.route(from, to)
 	took := e.duration(words, len(route))
 	end := start + took
-	for _, link := range route {
-		e.request(link, here, start, end)
-	}
-	if !e.config.AllPort && took > 0 {
-		e.contended = e.contended || !notAfter(a.sendFree, start) || !notAfter(b.recvFree, start)
-		a.sendFree, b.recvFree = end, end
+	e.request(route, here)
+	if took > 0 && !e.contended {
+		e.contended = e.mustWait(route, a, b, start, end)
 	}
 	e.undelivered--
 	here.Messages++
@@ -193,42 +202,53 @@ func (e *contentionFree) endStep(rank int32, s *rankState) {
 	e.runnable.add(rank)
 }
 
-// request takes a link for a message, and counts the messages that the link is
-// asked to carry in the step. Links that are never requested before they are free
-// delay no message.
-//
-// A link that one message has requested in this round has the mark of the round.
-// If several have, it has the mark of the round plus 1 plus its index in
-// Step.Congested. The next round's mark is above all of these.
-func (e *contentionFree) request(link int32, here *Step, start, end float64) {
-	l := e.links.at(link)
-	if start < end {
-		e.contended = e.contended || !notAfter(l.freeAt(), start)
-		l.setFreeAt(end)
+// mustWait takes the links of a route, which the message has requested, and the
+// ports of its two ranks. It reports whether one of them is not free when the message starts.
+func (e *contentionFree) mustWait(route []int32, from, to *rankState, start, end float64) (wait bool) {
+	for _, link := range route {
+		if start < end {
+			l := e.links.at(link)
+			wait = wait || !notAfter(l.freeAt(), start)
+			l.setFreeAt(end)
+		}
 	}
-	switch {
-	case l.mark < e.mark:
-		l.mark = e.mark
-		here.LinksInUse++
-		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
-		return
-	case l.mark == e.mark:
-		here.Congested = append(here.Congested, Load{int(link), 1})
-		l.mark += uint32(len(here.Congested))
+	if !e.config.AllPort {
+		wait = wait || !notAfter(from.sendFree, start) || !notAfter(to.recvFree, start)
+		from.sendFree, to.recvFree = end, end
 	}
-	load := &here.Congested[l.mark-e.mark-1]
-	load.Messages++
-	here.MaxLinkLoad = max(here.MaxLinkLoad, load.Messages)
+	return wait
 }
 
-// completeSteps adds the steps that have no messages, and sorts what the others
-// list.
+// request counts the messages that the links of a route are asked to carry in the
+// step.
+//
+// A link that one message has requested in this round has the mark of the round.
+// If several have, it has the mark of the round plus 1 plus its index in loads. The
+// next round's mark is above all of these.
+func (e *contentionFree) request(route []int32, here *Step) {
+	for _, link := range route {
+		l := e.links.at(link)
+		switch {
+		case l.mark > e.mark:
+			e.loads[l.mark-e.mark-1]++
+		case l.mark == e.mark:
+			e.loads = append(e.loads, 2)
+			e.congested.add(link)
+			l.mark += uint32(len(e.loads))
+		default:
+			l.mark = e.mark
+			here.LinksInUse++
+		}
+	}
+	if len(route) > 0 {
+		here.MaxLinkLoad = max(here.MaxLinkLoad, 1)
+	}
+}
+
+// completeSteps adds the steps that have no messages.
 func (e *contentionFree) completeSteps() {
 	for len(e.perStep) < e.minSteps {
 		e.perStep = append(e.perStep, Step{})
-	}
-	for _, s := range e.perStep {
-		slices.SortFunc(s.Congested, func(a, b Load) int { return cmp.Compare(a.Link, b.Link) })
 	}
 }
 

@@ -46,7 +46,8 @@ func newLinkTable(links, crossings int) linkTable {
 	return linkTable{list: make([]listedLink, room), mask: uint32(room - 1)}
 }
 
-// at returns the state of a link. The caller sets its mark.
+// at returns the state of a link. The caller sets its mark before it asks for
+// another link.
 func (t *linkTable) at(link int32) *linkState {
 	if t.all != nil {
 		return &t.all[link]

@@ -12,17 +12,32 @@ type solved struct {
 	*times
 }
 
-// stepsOf returns the steps of a message at its two ends, in time proportional to
-// the logarithm of the number of steps.
-func (p *solved) stepsOf(message int32) (sent, received int32) {
+// endsOf returns the ranks of a message, and its steps there. Where no message
+// waits, time is proportional to the logarithm of the number of ranks.
+func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 	recv := ^p.messages[message].to
-	return p.lastStep(func(s *step) bool { return s.sends <= message }), p.lastStep(func(s *step) bool { return s.recvs <= recv })
+	if p.queued != nil {
+		of = p.queued[message].ends
+	} else {
+		of.from = p.lastRank(func(s *step) bool { return s.sends <= message })
+		of.to = p.lastRank(func(s *step) bool { return s.recvs <= recv })
+	}
+	sent = p.lastStep(of.from, func(s *step) bool { return s.sends <= message })
+	received = p.lastStep(of.to, func(s *step) bool { return s.recvs <= recv })
+	return of, sent, received
 }
 
-// lastStep returns the last step for which holds is true. It must be true for
-// all steps before.
-func (p *solved) lastStep(holds func(*step) bool) int32 {
-	return int32(sort.Search(len(p.steps), func(i int) bool { return !holds(&p.steps[i]) }) - 1)
+// lastRank returns the last rank for whose first step holds is true. It must be
+// true for all ranks before.
+func (p *solved) lastRank(holds func(*step) bool) int32 {
+	return int32(sort.Search(p.programTable.ranks, func(rank int) bool { return !holds(&p.steps[p.first[rank]]) }) - 1)
+}
+
+// lastStep returns the last step of a rank for which holds is true. It must be true
+// for all steps of the rank before.
+func (p *solved) lastStep(rank int32, holds func(*step) bool) int32 {
+	lo, hi := p.first[rank], p.first[rank+1]
+	return lo + int32(sort.Search(int(hi-lo), func(i int) bool { return !holds(&p.steps[lo+int32(i)]) })) - 1
 }
 
 // rankOf returns the rank of a step.
@@ -33,8 +48,8 @@ func (p *solved) rankOf(step int32) int32 {
 // message returns a message, without its times unless they are recorded.
 func (p *solved) message(i int32) Message {
 	m := &p.messages[i]
-	sent, received := p.stepsOf(i)
-	from, to := p.rankOf(sent), p.rankOf(received)
+	of, sent, received := p.endsOf(i)
+	from, to := of.from, of.to
 	out := Message{
 		Step: int(max(p.steps[sent].timelineStep, p.steps[received].timelineStep)), From: int(from), To: int(to),
 		Words: p.words(m), Hops: len(p.route(from, to)), Combine: m.combine(),
@@ -91,7 +106,7 @@ func (p *solved) begunBy(step int32) int32 {
 
 // later returns the step of that end of a message which was ready last.
 func (p *solved) later(i int32) int32 {
-	sent, received := p.stepsOf(i)
+	_, sent, received := p.endsOf(i)
 	if p.messages[i].size&senderLast != 0 {
 		return sent
 	}

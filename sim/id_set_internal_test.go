@@ -9,7 +9,7 @@ import (
 func TestARankSetIsSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ranks := range []int{1, 63, 64, 65, 1000} {
-		s := newRankSet(ranks)
+		s := newIDSet(ranks, 0)
 		var taken []int32
 		for round := range 20 {
 			want := make([]int32, 0, ranks)
