@@ -35,7 +35,7 @@ const (
 	perListed       = 40 // or per link that a message crosses
 	perRank         = 220
 	perQueued       = 90  // per message, where messages wait for each other,
-	perQueue        = 8   // and per directed link
+	perQueue        = 4   // and per directed link
 	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names
 

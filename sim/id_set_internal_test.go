@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestARankSetIsSorted(t *testing.T) {
+func TestASetOfIDsIsSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, ranks := range []int{1, 63, 64, 65, 1000} {
 		s := newIDSet(ranks, 0)
