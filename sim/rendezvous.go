@@ -121,6 +121,9 @@ func (v *rendezvous) take() int32 {
 
 // release frees the indices of a step that ends.
 func (v *rendezvous) release(s *rankState) {
+	if s.sendIndex == 0 && s.recvIndex == 0 {
+		return // as in most steps
+	}
 	for _, at := range []*int32{&s.sendIndex, &s.recvIndex} {
 		if *at != 0 {
 			x := &v.indices[*at]
