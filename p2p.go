@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -163,8 +164,8 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		r := messages.Get().(*started)
 		startRecv(ctx, c, r, dst, source, tag)
 		startSend(ctx, c, m, src, to, tag)
-		err = r.wait()
-		s = r.status
+		r.await()
+		s, err = r.status(), r.end()
 		r.recycle()
 	} else {
 		startSend(ctx, c, m, src, to, tag)
@@ -173,7 +174,8 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 	if err != nil { // src is the caller's again when SendRecv returns
 		c.job.endpoint.Cancel(&m.request, context.Canceled)
 	}
-	err = cmp.Or(err, m.wait())
+	m.await()
+	err = cmp.Or(err, m.end())
 	m.recycle()
 	return s, err
 }
@@ -236,73 +238,77 @@ func messageText(count int, kind, direction string, peer, tag int) string {
 	return fmt.Sprintf("%s %s %s with %s", elements, direction, rank, withTag)
 }
 
-// A started is a message that was started.
+// A started is a message that was started. It is short: each StartRecv allocates one.
 type started struct {
-	request transport.Request
-	comm    *Comm
-	peer    source // of a send, its receiver
-	tag     int
-	size    int    // bytes of an element
-	count   int    // elements that are sent, or have room
-	kind    string // of the elements
-	sends   bool
-
-	mu     sync.Mutex // guards the fields below
-	over   bool       // the request is done, and they are set
-	err    error
-	status Status
+	request    transport.Request
+	comm       *Comm
+	mu         sync.Mutex // of a message with a [Request]: guards its end
+	over       atomic.Bool
+	roundRobin bool   // a receive that has its turn
+	peer, tag  int    // as the call names them
+	size       int    // bytes of an element; 0: it is a send
+	count      int    // elements that are sent, or have room
+	kind       string // of the elements
 }
 
-// wait waits until the message is done, and returns its error.
-func (m *started) wait() error {
+// wait waits until the message of a request is done, and sets the request's error.
+func (m *started) wait(r *Request) {
+	if m.over.Load() {
+		return
+	}
+	m.await()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.over.Load() {
+		r.err = m.end()
+		m.over.Store(true)
+	}
+}
+
+// await waits until the message is done.
+func (m *started) await() {
 	if !m.request.Done() {
 		m.comm.job.endpoint.Wait(&m.request)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.over {
-		m.over = true
-		m.end()
-	}
-	return m.err
 }
 
-// end ends a message whose request is done.
-func (m *started) end() {
-	c, r := m.comm, &m.request
-	call, count, to := "send", int64(1), "to"
-	if !m.sends {
-		call, count, to = "recv", -1, "from"
-		m.status = statusOf(c, r.Info, m.size)
+// end ends a message that is done, and returns its error.
+func (m *started) end() (err error) {
+	call, count, direction := "recv", int64(-1), "from"
+	if m.size == 0 {
+		call, count, direction = "send", 1, "to"
 	}
-	if r.Err != nil {
+	if m.request.Err != nil {
 		count = 0
-		m.err = c.messageFailed(call, messageText(m.count, m.kind, to, m.peer.rank, m.tag), r.Err)
-		if m.peer.roundRobin {
-			c.returnTurn(m.tag, m.peer.rank)
+		err = m.comm.messageFailed(call, messageText(m.count, m.kind, direction, m.peer, m.tag), m.request.Err)
+		if m.roundRobin {
+			m.comm.returnTurn(m.tag, m.peer)
 		}
 	}
-	c.endMessage(count)
+	m.comm.endMessage(count)
+	return err
 }
 
-// recycle keeps a message that is over for a later call.
+// status returns the status of a receive that is done.
+func (m *started) status() Status { return statusOf(m.comm, m.request.Info, m.size) }
+
+// recycle keeps a message that has ended, and that no Request refers to, for a later call.
 func (m *started) recycle() {
 	m.request.Reset()
-	m.comm, m.sends, m.over, m.err = nil, false, false, nil
+	m.comm, m.roundRobin, m.size = nil, false, 0
 	messages.Put(m)
 }
 
 // startSend is StartSend after beginMessage, and the check of the arguments.
 func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
-	m.comm, m.peer, m.tag, m.sends = c, source{rank: to}, tag, true
-	m.count, m.kind = len(src), typeName[T]()
+	m.comm, m.peer, m.tag, m.count, m.kind = c, to, tag, len(src), typeName[T]()
 	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(src))
 }
 
 // startRecv is the same for StartRecv.
 func startRecv[T any](ctx context.Context, c *Comm, m *started, dst []T, from source, tag int) {
-	m.comm, m.peer, m.tag, m.size = c, from, tag, elementSize[T]()
-	m.count, m.kind = len(dst), typeName[T]()
+	m.comm, m.peer, m.tag, m.count, m.kind = c, from.rank, tag, len(dst), typeName[T]()
+	m.roundRobin, m.size = from.roundRobin, elementSize[T]()
 	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(dst))
 }
 
@@ -325,7 +331,7 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 	if !m.request.Done() {
 		return &Request{message: m}
 	}
-	err := m.wait()
+	err := m.end()
 	m.recycle()
 	return doneRequest(err)
 }
@@ -341,7 +347,7 @@ func (r *RecvRequest) Status() Status {
 	if r.message == nil {
 		return Status{}
 	}
-	return r.message.status
+	return r.message.status()
 }
 
 // StartRecv is the nonblocking [Recv]. It returns at once; the caller does not touch

@@ -81,7 +81,8 @@ func (r *Request) Done() <-chan struct{} {
 // Wait waits until the call is done, and returns its error.
 func (r *Request) Wait() error {
 	if r.message != nil {
-		return r.message.wait()
+		r.message.wait(r)
+		return r.err
 	}
 	if r.call != nil && r.call.take() {
 		r.call.run()
@@ -101,7 +102,8 @@ func (r *Request) Test() (done bool, err error) {
 		if !m.request.Done() {
 			return false, nil
 		}
-		return true, m.wait()
+		m.wait(r)
+		return true, r.err
 	}
 	select {
 	case <-r.Done():

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
@@ -116,5 +117,59 @@ func TestSendEagerSendsInOrder(t *testing.T) {
 		if _, err := ends[1].Recv(t.Context(), 0, m, "bytes", into); err != nil || into[0] != byte(i) {
 			t.Fatalf("message %d: got %d, %v", i, into[0], err)
 		}
+	}
+}
+
+func TestAReceiveThatIsStartedTakesWhatHasArrivedBehindThoseStartedBefore(t *testing.T) {
+	ends := job(t, 2)
+	m := func(tag int) transport.Match { return transport.Match{Context: 1, Tag: tag} }
+	send := func(tag int, text string) {
+		t.Helper()
+		if !ends[0].sendEager(t.Context(), 1, m(tag), "bytes", []byte(text)) {
+			t.Fatalf("%s was not sent", text)
+		}
+	}
+	type started struct {
+		transport.Request
+		into [1]byte
+	}
+	start := func(tag int, typeName string) *started {
+		r := new(started)
+		ends[1].StartRecv(t.Context(), &r.Request, 0, m(tag), typeName, r.into[:])
+		return r
+	}
+	got := func(what string, r *started, want string) {
+		t.Helper()
+		if !r.Done() || r.Err != nil || string(r.into[:]) != want || r.Info.Size != 1 {
+			t.Errorf("%s: done %v, %q, %+v, %v: want %q", what, r.Done(), r.into, r.Info, r.Err, want)
+		}
+	}
+	first, other, wrong := start(1, "bytes"), start(2, "bytes"), start(3, "int")
+	for _, s := range []struct {
+		tag  int
+		text string
+	}{{2, "b"}, {3, "c"}, {1, "a"}, {3, "d"}, {9, "e"}, {1, "f"}} {
+		send(s.tag, s.text)
+	}
+	if last := start(3, "bytes"); !wrong.Done() || !errors.As(wrong.Err, new(*transport.TypeError)) {
+		t.Errorf("a receive of another type: %v", wrong.Err)
+	} else {
+		got("the receive that was started last", last, "c") // the failed one has left it
+	}
+	got("a receive of another tag", other, "b")
+	if first.Done() {
+		t.Error("a message was received that lies behind the one that was asked for")
+	}
+	got("the next receive", start(3, "bytes"), "d")
+	got("the receive that was started first", first, "a")
+	behind := start(1, "bytes")
+	if behind.Done() {
+		t.Error("a message has overtaken one that nobody has asked for")
+	}
+	ends[1].Wait(&behind.Request)
+	got("a receive of what lies behind another message", behind, "f")
+	got("a receive of a message that was passed over", start(9, "bytes"), "e")
+	if held := ends[1].links[0].tagged.held; held != 0 {
+		t.Errorf("%d bytes are held after all messages were received", held)
 	}
 }

@@ -70,6 +70,40 @@ func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, t
 	return info, false
 }
 
+// recvArrived receives an eager message that has arrived, if that is the next frame of its
+// sender. The receives that were posted before come first: they get theirs. So a rank that
+// starts many receives posts those alone that are ahead of their sender.
+func (e *Endpoint) recvArrived(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
+	if !e.engine.IsPeer(from) || len(e.engine.Ops()) > 0 || e.engine.Err() != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
+		return info, false
+	}
+	l := &e.links[from]
+	for {
+		c, k := l.next()
+		if c == nil || k != eagerFrame && k != eagerStagedFrame || l.err != nil {
+			return info, false
+		}
+		if !e.engine.AnyPosted() || !l.deliverEager(c, k) {
+			return l.takeEager(c, k, &match.Pattern{From: from, Match: m}, typeName, into)
+		}
+	}
+}
+
+// deliverEager gives the message in a cell to the posted receive that takes it, and reports
+// whether there is one.
+func (l *link) deliverEager(c *cell, k frameKind) bool {
+	info, data, context, ok := l.readEager(c, k)
+	if !ok {
+		return false
+	}
+	r := l.e.engine.Posted(&info, context)
+	if r == nil || !l.hold(info.Size) {
+		return false
+	}
+	l.landEager(r, &info, data)
+	return true
+}
+
 // takeEager receives the message in a cell, if a receive can take it.
 func (l *link) takeEager(c *cell, k frameKind, p *match.Pattern, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
 	if k != eagerFrame && k != eagerStagedFrame || l.err != nil {

@@ -44,7 +44,13 @@ func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, 
 
 // StartRecv implements [transport.Messenger], with the errors of Recv.
 func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
-	e.engine.StartRecv(ctx, r, from, m, typeName, into)
+	e.engine.Lock()
+	defer e.unlock()
+	if info, ok := e.recvArrived(ctx, from, m, typeName, into); ok {
+		r.Finish(info, nil)
+		return
+	}
+	e.engine.StartRecvLocked(ctx, r, from, m, typeName, into)
 }
 
 // Wait implements [transport.Messenger].

@@ -144,10 +144,7 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 		return false
 	}
 	if r := l.e.engine.Posted(&info, context); r != nil {
-		copy(r.Data(), data)
-		l.take()
-		r.Received(&info)
-		(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
+		l.landEager(r, &info, data)
 		return true
 	}
 	m := l.e.engine.Tagged().New(info.Size)
@@ -156,6 +153,14 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 	l.take()
 	l.e.engine.Arrived(m)
 	return true
+}
+
+// landEager gives an eager message to a posted receive.
+func (l *link) landEager(r *progress.Message, info *transport.MessageInfo, data []byte) {
+	copy(r.Data(), data)
+	l.take()
+	r.Received(info)
+	(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
 }
 
 // hold counts an eager message of a size. It reports whether the peer has had the credits

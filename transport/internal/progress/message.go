@@ -27,6 +27,7 @@ type Message struct {
 	request  *transport.Request
 	engine   *Engine
 	number   uint64 // of those of the engine, in the order of their starts
+	index    int    // in messages.inProgress
 	phase    phase
 	peer     int           // the receiver, or the sender; transport.Any for a receive from any that has none yet
 	pattern  match.Pattern // of a receive; of a send, its Match alone
@@ -42,12 +43,49 @@ type Message struct {
 	send   PendingSend   // of a send by rendezvous
 	link   *TaggedPeer
 	wire   Wire
+
+	next, prev *Message // of a posted receive, in messages.posted
+}
+
+// A postedList holds the receives in phase posted, in the order of their starts.
+type postedList struct{ first, last *Message }
+
+// add adds a receive in its place, which mostly is the last one.
+func (s *postedList) add(m *Message) {
+	m.prev = s.last
+	for m.prev != nil && int64(m.prev.number-m.number) > 0 {
+		m.prev = m.prev.prev
+	}
+	if m.prev == nil {
+		m.next, s.first = s.first, m
+	} else {
+		m.next, m.prev.next = m.prev.next, m
+	}
+	if m.next == nil {
+		s.last = m
+	} else {
+		m.next.prev = m
+	}
+}
+
+func (s *postedList) remove(m *Message) {
+	if m.prev == nil {
+		s.first = m.next
+	} else {
+		m.prev.next = m.next
+	}
+	if m.next == nil {
+		s.last = m.prev
+	} else {
+		m.next.prev = m.prev
+	}
+	m.next, m.prev = nil, nil
 }
 
 // messages are those of an engine.
 type messages struct {
 	inProgress []*Message
-	posted     []*Message // the receives in phase posted, in order
+	posted     postedList
 	spare      []*Message
 	requests   []*transport.Request // for calls that wait
 	announced  []*match.Tagged      // of rendezvous messages that were received
@@ -86,6 +124,7 @@ func (e *Engine) newMessage(ctx context.Context, r *transport.Request, peer int,
 	m.request, m.number, m.peer, m.typeName, m.data = r, e.begun, peer, typeName, data
 	m.ctx, m.done = ctx, ctx.Done()
 	r.State = m
+	m.index = len(e.messages.inProgress)
 	e.messages.inProgress = append(e.messages.inProgress, m)
 	return m
 }
@@ -111,7 +150,7 @@ func (m *Message) finish(err error) {
 	info := transport.MessageInfo{}
 	switch {
 	case m.phase == posted:
-		e.unpost(m)
+		e.messages.posted.remove(m)
 	case m.phase == unwritten && err != nil:
 		e.transport.DropUnwritten(m)
 	}
@@ -146,11 +185,9 @@ func (m *Message) end(info transport.MessageInfo, err error) {
 	e := m.engine
 	all := e.messages.inProgress
 	n := len(all) - 1
-	i := n
-	for all[i] != m {
-		i--
-	}
-	all[i], all[n] = all[n], nil
+	last := all[n]
+	all[m.index], last.index = last, m.index
+	all[n] = nil
 	e.messages.inProgress = all[:n]
 	w, s := m.wire, &m.send
 	if w != nil && err != nil {
@@ -187,18 +224,6 @@ func (e *Engine) finishEach(err error, ends func(m *Message) bool) {
 
 // Written notes that the frame of an eager message is written, or copied.
 func (m *Message) Written() { m.finish(nil) }
-
-// unpost removes a receive from those that wait for a message.
-func (e *Engine) unpost(m *Message) {
-	p := e.messages.posted
-	i := 0
-	for p[i] != m {
-		i++
-	}
-	n := i + copy(p[i:], p[i+1:])
-	p[n] = nil
-	e.messages.posted = p[:n]
-}
 
 // Wait implements [transport.Messenger].
 func (e *Engine) Wait(r *transport.Request) {

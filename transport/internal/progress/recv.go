@@ -2,7 +2,6 @@ package progress
 
 import (
 	"context"
-	"slices"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -12,7 +11,7 @@ import (
 func (e *Engine) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
 	e.Lock()
 	defer e.Unlock()
-	e.startRecv(ctx, r, from, m, typeName, into)
+	e.StartRecvLocked(ctx, r, from, m, typeName, into)
 }
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a
@@ -21,14 +20,15 @@ func (e *Engine) Recv(ctx context.Context, from int, m transport.Match, typeName
 	e.Lock()
 	defer e.Unlock()
 	r := e.newRequest()
-	e.startRecv(ctx, r, from, m, typeName, into)
+	e.StartRecvLocked(ctx, r, from, m, typeName, into)
 	e.wait(r)
 	info, err := r.Info, r.Err
 	e.recycle(r)
 	return info, err
 }
 
-func (e *Engine) startRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
+// StartRecvLocked is StartRecv for a transport that has locked the engine.
+func (e *Engine) StartRecvLocked(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
 	if from != transport.Any && (from < 0 || from >= e.Size) {
 		r.Finish(transport.MessageInfo{}, e.rankError(from))
 		return
@@ -40,7 +40,7 @@ func (e *Engine) startRecv(ctx context.Context, r *transport.Request, from int, 
 	p := e.newMessage(ctx, r, from, typeName, into)
 	p.pattern = match.Pattern{From: from, Match: m}
 	p.enter(posted)
-	e.messages.posted = append(e.messages.posted, p)
+	e.messages.posted.add(p)
 	if t := e.tagged.Find(&p.pattern); t != nil {
 		p.take(t)
 	} else {
@@ -93,7 +93,7 @@ func (m *Message) fits(info *transport.MessageInfo) bool {
 	default:
 		return true
 	}
-	m.engine.unpost(m)
+	m.engine.messages.posted.remove(m)
 	m.phase = committed
 	m.end(*info, err)
 	return false
@@ -104,7 +104,7 @@ func (m *Message) deliver(t *match.Tagged) {
 	e := m.engine
 	switch {
 	case t.Rendezvous && t.From != e.Rank:
-		e.unpost(m)
+		e.messages.posted.remove(m)
 		m.exit()
 		m.peer, m.tagged = t.From, t
 		m.enter(committed)
@@ -124,7 +124,7 @@ func (m *Message) deliver(t *match.Tagged) {
 
 // Received notes that a posted receive has its message.
 func (m *Message) Received(info *transport.MessageInfo) {
-	m.engine.unpost(m)
+	m.engine.messages.posted.remove(m)
 	m.phase = committed
 	m.end(*info, nil)
 }
@@ -141,24 +141,24 @@ func (m *Message) transferred(err error) {
 	m.exit()
 	m.peer = m.pattern.From
 	m.enter(posted)
-	i, _ := slices.BinarySearchFunc(e.messages.posted, m.number, func(p *Message, number uint64) int { return int(int64(p.number - number)) })
-	e.messages.posted = slices.Insert(e.messages.posted, i, m)
+	e.messages.posted.add(m)
 	if t := e.tagged.Find(&m.pattern); t != nil {
 		m.take(t)
 	}
 }
 
+// AnyPosted reports whether a receive waits for a message.
+func (e *Engine) AnyPosted() bool { return e.messages.posted.first != nil }
+
 // Posted returns the first receive that takes a message whose contents are at hand, or
 // nil. The caller writes them to the beginning of its Data, and calls Received.
 func (e *Engine) Posted(info *transport.MessageInfo, context uint32) *Message {
-	for i := 0; i < len(e.messages.posted); {
-		m := e.messages.posted[i]
-		switch {
-		case !m.pattern.Takes(info, context):
-			i++
-		case m.fits(info): // otherwise it has failed, and is not posted any more
+	for m := e.messages.posted.first; m != nil; {
+		next := m.next
+		if m.pattern.Takes(info, context) && m.fits(info) { // otherwise it has failed, and is not posted any more
 			return m
 		}
+		m = next
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (e *Engine) TryRecv(ctx context.Context, from int, m transport.Match, typeN
 	}
 	info = t.MessageInfo
 	r := e.newRequest()
-	e.startRecv(ctx, r, info.From, transport.Match{Context: m.Context, Tag: info.Tag}, typeName, into)
+	e.StartRecvLocked(ctx, r, info.From, transport.Match{Context: m.Context, Tag: info.Tag}, typeName, into)
 	e.wait(r)
 	info, err = r.Info, r.Err
 	e.recycle(r)

@@ -1,8 +1,11 @@
 package progress
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -385,4 +388,37 @@ func TestATransferIsNoStall(t *testing.T) {
 		f.with(func() { f.PeerGone(1, transport.ErrLeft) })
 		receiving.check(t, "the receive", transport.ErrLeft)
 	})
+}
+
+// A receive whose message was withdrawn is posted again, in its place.
+func TestPostedReceivesStayInTheOrderOfTheirStarts(t *testing.T) {
+	for seed := range uint64(1000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var list postedList
+		var want []*Message
+		for numbers := random.Perm(6); len(numbers)+len(want) > 0; {
+			if len(numbers) > 0 && (len(want) == 0 || random.IntN(2) > 0) {
+				m := &Message{number: 1<<63 - 3 + uint64(numbers[0])}
+				numbers = numbers[1:]
+				list.add(m)
+				want = append(want, m)
+				slices.SortFunc(want, func(a, b *Message) int { return cmp.Compare(a.number, b.number) })
+			} else {
+				i := random.IntN(len(want))
+				list.remove(want[i])
+				want = slices.Delete(want, i, i+1)
+			}
+			var got, reversed []*Message
+			for m := list.first; m != nil; m = m.next {
+				got = append(got, m)
+			}
+			for m := list.last; m != nil; m = m.prev {
+				reversed = append(reversed, m)
+			}
+			slices.Reverse(reversed)
+			if !slices.Equal(got, want) || !slices.Equal(reversed, want) {
+				t.Fatalf("seed %d: got %v and %v: want %v", seed, got, reversed, want)
+			}
+		}
+	}
 }
