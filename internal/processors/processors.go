@@ -1,4 +1,4 @@
-// Package processors counts the processors that this process may use.
+// Package processors counts the processors that this process may use, and lets one pause.
 //
 // [runtime.NumCPU] counts those that the scheduler may put the process on. A
 // container's quota takes away time instead: a process that may use 2 of 64

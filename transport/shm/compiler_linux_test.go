@@ -60,9 +60,9 @@ func TestTheCompilerKeepsStoresBeforeTheirPublication(t *testing.T) {
 		}
 	}
 	// The functions that fill a cell are writeInline, writeStaged, announce,
-	// writeTagged, writeControl, writeFragment and sendMulticast.
-	if filled < 7 || invalidated < 1 {
-		t.Errorf("%d functions fill and publish a cell, %d invalidate one: want 7 and 1", filled, invalidated)
+	// writeTagged, writeControl, writeFragment, sendMulticast and writePair.
+	if filled < 8 || invalidated < 1 {
+		t.Errorf("%d functions fill and publish a cell, %d invalidate one: want 8 and 1", filled, invalidated)
 	}
 }
 

@@ -112,7 +112,7 @@ func (l *link) failWaiters() {
 func (e *Endpoint) failUndelivered(step *transport.Step, written int) {
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {
-			if l := &e.links[to]; l.err != nil && !(l.out.drained() && len(step.Sends[i].Data) <= written) {
+			if l := &e.links[to]; l.err != nil && !(l.out.drained() && l.pair.drained() && len(step.Sends[i].Data) <= written) {
 				l.poll() // a mismatch says more than the loss of the peer
 				e.engine.Fail(l.err)
 			}

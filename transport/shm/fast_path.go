@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
@@ -11,7 +12,11 @@ const (
 	// fastPolls is how often the fast path polls in vain, where it may spin, before it
 	// leaves the waiting to the progress owner, which backs off. A message under way
 	// arrives sooner.
-	fastPolls = 100
+	fastPolls = 30
+	// peeks is how often the fast path looks where the next message is likely before it
+	// polls everything that a message may be in. A cache line in which nothing arrives is
+	// better left to the rank that will write there.
+	peeks = 4
 )
 
 // fastPath does a step of short messages, or the beginning of one, while nothing else
@@ -45,6 +50,10 @@ func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
 			if polls--; polls <= 0 {
 				return false
 			}
+			processors.Pause()
+			for n := 1; n < peeks && !l.peek(len(r.Into)); n++ {
+				processors.Pause()
+			}
 			continue
 		}
 		h := c.step()
@@ -60,6 +69,8 @@ func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
 		switch k {
 		case multicastFrame:
 			l.takeMulticast()
+		case pairFrame:
+			l.takePair(c)
 		case inlineFrame:
 			l.takeInline()
 		default:
@@ -106,6 +117,7 @@ func (e *Endpoint) fits(step *transport.Step) bool {
 // there is no staging buffer for it.
 func (e *Endpoint) sendFast(s *transport.Send, call *match.Call) bool {
 	switch {
+	case len(s.To) == 1 && e.links[s.To[0]].writePair(call, s.Data):
 	case len(s.Data) > inlineMax:
 		b := e.freeBuffer(forSteps)
 		if b == noBuffer {
@@ -131,6 +143,10 @@ func (l *link) wholeMessage(c *cell, k frameKind, size uint32) (p []byte, whole 
 	case inlineFrame:
 		if size <= inlineMax {
 			return c.body[:size:size], true
+		}
+	case pairFrame:
+		if size <= pairMax && l.pair.has(c) {
+			return c.pair().data[:size:size], true
 		}
 	case multicastFrame:
 		if size <= multicastMax {

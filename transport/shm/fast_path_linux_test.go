@@ -10,7 +10,7 @@ import (
 
 // The message is in a staging buffer, and the receiver has gone, when the sender looks.
 func TestAShortMessageThatWasTakenByARankThatHasGoneIsDelivered(t *testing.T) {
-	for _, size := range []int{1, inlineMax + 1, fastMax} {
+	for _, size := range []int{1, inlineMax + 1, pairMax + 1, fastMax} {
 		ends := job(t, 2)
 		e := ends[0]
 		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: make([]byte, size)}}}
@@ -42,13 +42,16 @@ func TestASenderThatSleepsIsWokenWhenShortMessagesAreTaken(t *testing.T) {
 	for _, behind := range []int{1, pipelineDepth, 16} {
 		ends := job(t, 2)
 		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1}, Data: []byte("x")}}}
+		recv := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 0, Into: make([]byte, 1)}}}
+		if err := errors.Join(ends[0].Exchange(t.Context(), step), ends[1].Exchange(t.Context(), recv)); err != nil {
+			t.Fatal(err) // the only message in a pair cell
+		}
 		for range behind {
 			if err := ends[0].Exchange(t.Context(), step); err != nil {
 				t.Fatal(err)
 			}
 		}
 		ends[0].state.status.Store(joined | forTaken)
-		recv := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 0, Into: make([]byte, 1)}}}
 		if err := ends[1].Exchange(t.Context(), recv); err != nil {
 			t.Fatal(err)
 		}

@@ -13,11 +13,12 @@ import (
 type frameKind uint8
 
 const (
-	// Messages of steps. The first four begin a message.
+	// Messages of steps. The first five begin a message.
 	inlineFrame     frameKind = 1 + iota // inline: a whole message, in the cell
 	stagedFrame                          // staged: the first chunk, in a staging buffer
 	rendezvousFrame                      // rendezvous: a message in its sender's memory
 	multicastFrame                       // inline: a whole message to several ranks, in a multicast cell
+	pairFrame                            // inline: a whole message, in a pair cell
 	chunkFrame                           // staged: a further chunk, in a staging buffer
 	remainderFrame                       // rendezvous: what remains of a staged message, in its sender's memory
 
@@ -46,7 +47,7 @@ func stagedKind(k frameKind) frameKind {
 }
 
 // beginsMessage reports whether a frame of this kind begins a message of a step.
-func (k frameKind) beginsMessage() bool { return k <= multicastFrame }
+func (k frameKind) beginsMessage() bool { return k <= pairFrame }
 
 const (
 	lineLen = 64 // bytes of a cache line, which travels between cores as a whole
@@ -114,6 +115,13 @@ type multicastPayload struct {
 	data    [multicastMax]byte
 }
 
+// A pairPayload is the body of a pairFrame. It is longer than a cell is elsewhere.
+type pairPayload struct {
+	after uint32 // the number of the last frame in the ring of the sender before this frame
+	_     uint32
+	data  [pairMax]byte
+}
+
 // An rtsPayload is the body of an rtsFrame and of an rtsStagedFrame.
 type rtsPayload struct {
 	total    uint64 // bytes of the message
@@ -148,6 +156,7 @@ func (c *cell) staged() *stagedPayload     { return (*stagedPayload)(unsafe.Poin
 func (c *cell) remote() *remotePayload     { return (*remotePayload)(unsafe.Pointer(&c.body)) }
 func (c *cell) fragment() *fragmentPayload { return (*fragmentPayload)(unsafe.Pointer(&c.body)) }
 func (c *cell) rts() *rtsPayload           { return (*rtsPayload)(unsafe.Pointer(&c.body)) }
+func (c *cell) pair() *pairPayload         { return (*pairPayload)(unsafe.Pointer(&c.body)) }
 func (c *cell) multicast() *multicastPayload {
 	return (*multicastPayload)(unsafe.Pointer(&c.body))
 }
@@ -169,6 +178,13 @@ func (c *cell) setStep(size int, call *match.Call, multicasts uint64) {
 func (c *cell) setInline(message []byte) { copy(c.body[:], message) }
 
 func (c *cell) setMulticast(message []byte) { copy(c.multicast().data[:], message) }
+
+// setPair fills the body of a pair cell, which has room for pairMax bytes.
+func (c *cell) setPair(after uint32, message []byte) {
+	p := c.pair()
+	p.after = after
+	copy(p.data[:], message)
+}
 
 func (c *cell) setStaged(size, total, offset, buffer int, first uint32) {
 	c.step().size = uint32(size)

@@ -25,7 +25,7 @@ var arenaLimit int64 = arenaMax
 // A layout says what lies where in the segment of a job. It follows from the number
 // of ranks p:
 //
-//	header · p rank states · p·p rings · multicast cells of p ranks · staging buffers of p ranks
+//	header · p rank states · p·p rings · p·p pair cells · multicast cells of p ranks · staging buffers of p ranks
 //
 // A ring has one line for the receiver's counters, and depth cells. Behind the segment
 // lie the arenas of the ranks, in the same file: see arena.go.
@@ -52,6 +52,14 @@ func layoutOf(size int) layout {
 
 func (l layout) ringLen() int { return (1 + l.depth) * lineLen }
 
+// pairLen returns the length of a pair cell with the word that says what was taken.
+func (l layout) pairLen() int {
+	if l.size != pairRanks {
+		return 0
+	}
+	return pairLen
+}
+
 func (l layout) multicastLen() int {
 	if l.size <= multicastMin || l.size > multicastRanks {
 		return 0
@@ -61,7 +69,8 @@ func (l layout) multicastLen() int {
 
 // The offsets of the parts.
 func (l layout) ringsAt() int     { return headerLen + l.size*rankStateLen }
-func (l layout) multicastAt() int { return l.ringsAt() + l.size*l.size*l.ringLen() }
+func (l layout) pairsAt() int     { return l.ringsAt() + l.size*l.size*l.ringLen() }
+func (l layout) multicastAt() int { return l.pairsAt() + l.size*l.size*l.pairLen() }
 func (l layout) stagingAt() int {
 	return roundUp(l.multicastAt()+l.size*l.multicastLen(), headerLen)
 }
@@ -72,6 +81,10 @@ func (l layout) rankStateOf(rank int) int { return headerLen + rank*rankStateLen
 // ringOf returns the offset of the ring from one rank to another. The rings to one
 // rank are adjacent: it polls them in turn.
 func (l layout) ringOf(from, to int) int { return l.ringsAt() + (to*l.size+from)*l.ringLen() }
+
+// pairOf returns the offset of the pair cell that one rank holds at first, and shares with
+// another.
+func (l layout) pairOf(rank, peer int) int { return l.pairsAt() + (rank*l.size+peer)*l.pairLen() }
 
 func (l layout) multicastOf(rank int) int { return l.multicastAt() + rank*l.multicastLen() }
 
@@ -103,6 +116,7 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 //
 //	4 KiB + p·17 KiB + p²·(1+d)·64 B + p·b·s
 //
+// and 4608 B for the pair cells of 2 ranks,
 // where d, the depth of a ring, is 16 up to 181 ranks and 2 from 512 on, and the b
 // staging buffers of a rank, of s bytes, are 32 of 64 KiB up to 32 ranks; beyond,
 // those of all ranks together are 64 MiB. So 2 ranks take 4 MiB, 8 take 16 MiB, and

@@ -17,6 +17,7 @@ type link struct {
 	wakeups  wakeups    // what the peer may sleep for
 	out      sendRing
 	in       recvRing
+	pair     pairCells
 	tagged   taggedLink
 	cma      cmaState
 	pid      int    // of the peer's process, if this one can read its memory
@@ -60,6 +61,7 @@ func (l *link) init(e *Endpoint, peer int) {
 	l.e, l.peer, l.state = e, peer, seg.rankState(peer)
 	l.out = sendRing{ring: seg.ring(rank, peer), mask: mask}
 	l.in = recvRing{ring: seg.ring(peer, rank), mask: mask, multicastCells: seg.multicastCells(peer)}
+	l.pair.init(seg, rank, peer)
 }
 
 // room reports whether n frames of steps can be written, one or more, of whatever
@@ -117,13 +119,13 @@ func (l *link) publish(c *cell, k frameKind) {
 
 // next returns the cell of the next frame from the peer, or nil.
 func (l *link) next() (*cell, frameKind) {
-	c, k := l.in.nextInRing()
+	c, k := l.nextUnicast()
 	if l.in.multicastCells == nil || c != nil && l.in.precedes(c, k) {
 		return c, k
 	}
 	m := l.nextMulticast()
 	if c == nil && m != nil {
-		c, k = l.in.nextInRing() // it may have been written before the multicast frame
+		c, k = l.nextUnicast() // it may have been written before the multicast frame
 	}
 	for n := 0; m == nil && c != nil && !l.in.precedes(c, k); n++ {
 		if n == 2*multicastDepth { // the frame is said to follow more than there are
@@ -140,6 +142,23 @@ func (l *link) next() (*cell, frameKind) {
 		return m, multicastFrame
 	}
 	return nil, 0
+}
+
+// nextUnicast returns the cell of the next frame from the peer to this rank alone, or nil.
+func (l *link) nextUnicast() (*cell, frameKind) {
+	c, k := l.in.nextInRing()
+	p := l.pair.nextPair()
+	switch {
+	case p == nil:
+		return c, k
+	case p.pair().after == l.in.taken:
+		return p, pairFrame
+	case c == nil: // what the ring has was written before the pair frame
+		if c, k = l.in.nextInRing(); c == nil {
+			l.protocolError()
+		}
+	}
+	return c, k
 }
 
 func (r *recvRing) nextInRing() (*cell, frameKind) {

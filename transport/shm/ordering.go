@@ -21,6 +21,9 @@ import (
 //     (release). The sender loads that count (acquire) before it fills the cell or
 //     the buffer again. So neither reads what the other writes.
 //
+//     A pair cell has no such count. A rank writes there when it has taken the peer's
+//     frame from it, and the frame that it publishes says so.
+//
 //  2. Multicast cells. The sender invalidates the sequence word, fills the cell, and
 //     publishes the word. It waits for the ranks that the frame was for before it
 //     fills the cell again, but not for other ranks, which look at the cell too.

@@ -47,7 +47,7 @@ func TestFences(t *testing.T) {
 func TestThePageOnOrderHasEveryWord(t *testing.T) {
 	want := pagetest.AtomicFields(t, ".")
 	for _, shared := range []any{
-		header{}, ring{}, cell{}, multicastPayload{}, rankState{}, cmaProbe{}, callText{}, stallRecord{}, terminationRecord{},
+		header{}, ring{}, cell{}, pairPayload{}, multicastPayload{}, rankState{}, cmaProbe{}, callText{}, stallRecord{}, terminationRecord{},
 	} {
 		s := reflect.TypeOf(shared)
 		for i := range s.NumField() {

@@ -20,11 +20,11 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"stagingLenMin": stagingLenMin, "stagingTotalMax": stagingTotalMax, "stagingReserved": stagingReserved,
 		"terminationMax": terminationMax, "callTextsMax": callTextsMax, "callTextMax": callTextMax, "stallsMax": stallsMax,
 		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
-		"multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
+		"pairMax": pairMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
 		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
-		"fastMax": fastMax, "fastPolls": fastPolls, "fastTaggedPolls": fastTaggedPolls,
+		"fastMax": fastMax, "fastPolls": fastPolls, "peeks": peeks, "fastTaggedPolls": fastTaggedPolls,
 		"arenaMax": arenaMax, "arenasMax": arenasMax, "sharedMin": sharedMin,
 		"spinLimit": spinLimit, "spinLimitOversubscribed": spinLimitOversubscribed, "yieldTime": int64(yieldTime),
 		"firstYields": firstYields, "repeatedWithin": repeatedWithin, "shortWaits": shortWaits,
@@ -59,6 +59,7 @@ func TestThePageHasTheFieldsOfACell(t *testing.T) {
 		"`stagedPayload`":    fields(stagedPayload{}, body),
 		"`remotePayload`":    fields(remotePayload{}, body),
 		"`multicastPayload`": fields(multicastPayload{}, body),
+		"`pairPayload`":      fields(pairPayload{}, body),
 		"`rtsPayload`":       fields(rtsPayload{}, body),
 		"`fragmentPayload`":  fields(fragmentPayload{}, body),
 	} {
@@ -75,7 +76,7 @@ func TestThePageHasTheLayoutOfTheSegment(t *testing.T) {
 	page := pagetest.Page(t)
 	l := layoutOf(2)
 	for what, n := range map[string]int{
-		"header": headerLen, "rank states": l.ringsAt() - headerLen, "rings": l.multicastAt() - l.ringsAt(),
+		"header": headerLen, "rank states": l.ringsAt() - headerLen, "rings": l.pairsAt() - l.ringsAt(), "pair cells": l.multicastAt() - l.pairsAt(),
 		"multicast cells": l.size * l.multicastLen(), "staging buffers": l.total() - l.stagingAt(),
 	} {
 		if _, row, _ := strings.Cut(page, "\n| "+what+" | "); !strings.HasSuffix(row[:strings.IndexByte(row+"\n", '\n')], fmt.Sprintf(" | %d |", n)) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
@@ -16,7 +17,7 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 	}
 	reply := func(ctx context.Context, e *Endpoint) error {
 		hold(e)
-		return e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{0}, Data: make([]byte, 1000)}}})
+		return e.Exchange(ctx, transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{0}, Data: make([]byte, pairMax+1)}}})
 	}
 	frame := func(header stepHeader, k frameKind, body any) func(*link) {
 		return func(l *link) {
@@ -54,7 +55,16 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 		"a tagged message of a negative length":       {take, frame(size(0), rtsFrame, rtsPayload{total: 1 << 63})},
 		"an eager message longer than its buffer":     {take, frame(size(1<<20), eagerStagedFrame, fragmentPayload{})},
 		"credits of a negative number":                {take, frame(size(0), creditFrame, fragmentPayload{offset: 1 << 63})},
-		"a frame of no kind":                          {exchange, frame(size(0), pullFrame+1, nil)},
+		"a pair frame in the ring":                    {exchange, frame(size(1000), pairFrame, nil)},
+		"a pair frame longer than its cell": {exchange, func(l *link) {
+			l.writePair(&match.Call{Signature: sig, Hash: hashOf(sig.Call)}, nil)
+			l.pair.cells[0].step().size = pairMax + 1
+		}},
+		"a pair frame behind frames that were not sent": {exchange, func(l *link) {
+			l.out.written = 7
+			l.writePair(&match.Call{Signature: sig, Hash: hashOf(sig.Call)}, make([]byte, 1000))
+		}},
+		"a frame of no kind": {exchange, frame(size(0), pullFrame+1, nil)},
 		"a reply of no kind": {reply, func(l *link) { // it has taken the frame to come
 			l.in.ring.replies.Store(replyMask.at(0))
 			l.in.ring.taken.Store(1)

@@ -66,7 +66,7 @@ func (c *cell) first(k frameKind) firstFrame {
 func (f *firstFrame) match() match.Header {
 	h := match.Header{Call: match.Call{Signature: transport.Signature{Context: f.context, Sequence: f.sequence}, Hash: f.hash}}
 	switch f.kind {
-	case inlineFrame, multicastFrame:
+	case inlineFrame, multicastFrame, pairFrame:
 		h.Size = int(f.size)
 	case stagedFrame:
 		h.Size = int(f.staged.total)
@@ -83,6 +83,8 @@ func (l *link) valid(f *firstFrame) bool {
 		return f.size <= inlineMax
 	case multicastFrame:
 		return f.size <= multicastMax && f.cell != l.in.cell(l.in.taken&l.in.mask)
+	case pairFrame:
+		return f.size <= pairMax && l.pair.has(f.cell)
 	case stagedFrame:
 		return f.staged.total <= totalMax
 	}
@@ -114,7 +116,7 @@ func (l *link) receive(c *cell, k frameKind) bool {
 		l.in.queue.Unpost(r)
 	case l.mustDequeue(h.Context):
 		n := transport.MessageCost
-		if k == inlineFrame || k == multicastFrame {
+		if k == inlineFrame || k == multicastFrame || k == pairFrame {
 			n += h.Size
 		}
 		if !l.mayQueue(n) {
@@ -161,6 +163,9 @@ func (l *link) begin(t partial, f *firstFrame) bool {
 	case multicastFrame:
 		t.put(f.cell.multicast().data[:f.size:f.size])
 		l.takeMulticast()
+	case pairFrame:
+		t.put(f.cell.pair().data[:f.size:f.size])
+		l.takePair(f.cell)
 	case rendezvousFrame:
 		return l.receiveAnnounced(t, f.remote)
 	default:

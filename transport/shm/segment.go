@@ -24,7 +24,7 @@ type header struct {
 	job     [16]byte
 }
 
-const version = 5
+const version = 6
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 
@@ -94,6 +94,14 @@ func (s *segment) header() *header { return (*header)(s.at(0)) }
 func (s *segment) rankState(rank int) *rankState { return (*rankState)(s.at(s.rankStateOf(rank))) }
 
 func (s *segment) ring(from, to int) *ring { return (*ring)(s.at(s.ringOf(from, to))) }
+
+// pairCell returns the pair cell that one rank holds at first, and shares with another.
+func (s *segment) pairCell(rank, peer int) *cell { return (*cell)(s.at(s.pairOf(rank, peer))) }
+
+// pairTaken returns what says how many pair frames of a rank the peer has taken.
+func (s *segment) pairTaken(rank, peer int) *pairTaken {
+	return (*pairTaken)(s.at(s.pairOf(rank, peer) + pairCellLen))
+}
 
 // staging returns a staging buffer of a rank.
 func (s *segment) staging(rank, i int) []byte {
