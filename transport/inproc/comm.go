@@ -87,6 +87,11 @@ func (s *commState) connect(peer int, t *linkTable, ends func(p *commState) (fro
 	l := j.links[id]
 	if l == nil {
 		l = newLink(from, to)
+		if reverse := j.links[linkID{to.endpoint.rank, from.endpoint.rank, s.context}]; reverse != nil {
+			l.pair = reverse.pair
+		} else if len(j.endpoints) == pairRanks {
+			l.pair = newPairCells()
+		}
 		j.links[id] = l
 		from.links = append(from.links, l)
 		to.links = append(to.links, l)

@@ -19,6 +19,9 @@
 //     reads it there, and the sender's Exchange returns when all its receivers have
 //     read. The bytes are read once, from cache if they are there.
 //
+// In a job of two ranks, a message of up to 1 KiB goes into a pair cell instead if its
+// sender holds one: see pair.go.
+//
 // So 20 bytes are inline, 500 bytes are buffered, and 10 MiB are a rendezvous
 // message. In all three the receiver combines while it reads: a reduction needs no
 // receive buffer. A sender that finds both cells in use queues its message and

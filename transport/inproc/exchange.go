@@ -10,6 +10,7 @@ import (
 // A stepState is the state of the step in progress, or of the last one.
 type stepState struct {
 	inProgress atomic.Bool
+	peeks      bool // the present pass looks only where messages are likely
 	signature  transport.Signature
 	sends      []queuedSend               // not written yet
 	recvs      []postedRecv               // not completed yet
@@ -97,6 +98,7 @@ func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
 func (s *commState) progress(ctx context.Context) error {
 	s.backoff.begin()
 	for slept := false; ; {
+		s.step.peeks = s.backoff.peeks()
 		progressed, err := s.poll()
 		switch {
 		case err != nil || s.complete():

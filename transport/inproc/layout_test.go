@@ -26,6 +26,7 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		{"offset of commState.waiter", unsafe.Offsetof(s.waiter), 0},
 		{"offset of commState.incomplete", unsafe.Offsetof(s.incomplete), cacheLine},
 		{"offset of commState.endpoint", unsafe.Offsetof(s.endpoint), 2 * cacheLine},
+		{"size of a pairSide", unsafe.Sizeof(pairSide{}), cacheLine},
 		{"size of a taggedCell", unsafe.Sizeof(taggedCell{}), cacheLine},
 		{"size of a commState", unsafe.Sizeof(s), 8 * cacheLine},
 	} {
@@ -33,11 +34,20 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 			t.Errorf("%s: got %d bytes, want %d", test.name, test.got, test.want)
 		}
 	}
+	for i := range 2 {
+		if at := unsafe.Offsetof(pairCells{}.cells) + 8 + uintptr(i)*unsafe.Sizeof(pairCell{}); at%cacheLine != 0 {
+			t.Errorf("pair cell %d is at byte %d of its memory", i, at)
+		}
+	}
 	links := map[int]*link{} // on the heap
 	for i := range 100 {
 		links[i] = newLink(nil, nil)
 		if at := uintptr(unsafe.Pointer(links[i])); at%cacheLine != 0 {
 			t.Fatalf("a link is at %#x, not at the beginning of a cache line", at)
+		}
+		links[i].pair = newPairCells()
+		if at := uintptr(unsafe.Pointer(&links[i].pair.cells[0])); at%cacheLine != 0 {
+			t.Fatalf("a pair cell is at %#x, not at the beginning of a cache line", at)
 		}
 		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).tagged.ringOf(0).cells.at(0))); at%cacheLine != 0 {
 			t.Fatalf("a cell of a ring is at %#x, not at the beginning of a cache line", at)

@@ -34,8 +34,9 @@ type link struct {
 	rendezvous [depth][]byte // the sender's memory, of a rendezvous message
 	buffers    [depth][]byte // the bytes of a buffered message; made at first use
 
-	released bool // by one of its sides; under Job.mu
-	_        [31]byte
+	pair     *pairCells // of both directions; nil where there are none
+	released bool       // by one of its sides; under Job.mu
+	_        [23]byte
 }
 
 func newLink(from, to *commState) *link {
@@ -127,7 +128,7 @@ func (l *link) unread() (n int) {
 			n++
 		}
 	}
-	return n
+	return n + l.unreadInPair()
 }
 
 // pair makes two links between the same two ranks known to each other. The caller
@@ -138,7 +139,7 @@ func pair(out, in *link) {
 	}
 }
 
-// cell returns the cell of message n.
+// cell returns the cell of message n, which is not in a pair cell.
 func (l *link) cell(n uint32) *cell { return &l.cells[(n-1)%depth] }
 
 // signature returns the call that the message in the cell belongs to.

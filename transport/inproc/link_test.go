@@ -16,7 +16,7 @@ type directed struct {
 
 // linked returns both directions between two ranks.
 func linked(t *testing.T) (there, back *directed) {
-	j := New(2)
+	j := New(3)
 	a, b := j.Endpoint(0).comm(1), j.Endpoint(1).comm(1)
 	there, back = &directed{T: t}, &directed{T: t}
 	var errs [4]error

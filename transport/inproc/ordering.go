@@ -21,6 +21,12 @@ import "sync/atomic"
 // the count that the sender has loaded since: the sender passes over the
 // acknowledgments of messages that may have been written before.
 //
+// Pair cells: either rank → the other. A rank that holds a pair cell fills it with plain
+// stores and then stores the message's number in the sequence word. The peer, which loads
+// that, reads the cell, and then holds it: nobody else writes there until it has stored a
+// number of its own. What each has read it also stores in acked, for a sender whose peer
+// has ended.
+//
 // Rendezvous: receiver ↔ sender. A receiver that wants to read the sender's
 // memory, or a sender that wants to cancel the message, swaps n for n+1 in the
 // sequence number; one of the two succeeds. The receiver reads and then decrements

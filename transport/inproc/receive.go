@@ -37,7 +37,7 @@ func (s *commState) receiveAll() (progressed bool, err error) {
 
 // receive completes a receive if its message has arrived.
 func (s *commState) receive(l *link, r *transport.Recv) (bool, error) {
-	c := l.next()
+	c, pair := l.head(s.step.peeks && len(r.Into) <= bufferedMax)
 	switch {
 	case c == nil:
 		return false, nil
@@ -47,11 +47,41 @@ func (s *commState) receive(l *link, r *transport.Recv) (bool, error) {
 	case c.size.size() != len(r.Into):
 		return false, &transport.SizeError{Peer: l.receiver.from.endpoint.rank, Got: c.size.size(), Want: len(r.Into)}
 	}
+	if pair != nil {
+		match.Land(r, pair.bytes(len(r.Into)))
+		l.readPair(pair)
+		return true, nil
+	}
 	return l.read(r), nil
 }
 
 // next returns the cell of the next message, or nil if it has not arrived.
 func (l *link) next() *cell {
+	c, _ := l.head(false)
+	return c
+}
+
+// head returns the cell of the next message, and which pair cell that is if it is one. If
+// it peeks, it looks only where short messages are likely.
+func (l *link) head(peeks bool) (*cell, *pairCell) {
+	if l.pair == nil {
+		return l.nextInLink(), nil
+	}
+	var c *cell
+	if !peeks {
+		c = l.nextInLink()
+	}
+	p := l.nextPair(peeks)
+	switch {
+	case p == nil:
+		return c, nil
+	case p.size.ack() == uint16(l.receiver.read): // no message of the link was sent before
+		return &p.cell, p
+	}
+	return l.nextInLink(), nil
+}
+
+func (l *link) nextInLink() *cell {
 	n := l.receiver.read + 1
 	if c := l.cell(n); c.holds(n) {
 		return c

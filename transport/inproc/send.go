@@ -42,7 +42,7 @@ func (s *commState) sendAll() (progressed bool, err error) {
 		case word == 0:
 		case word&endpointEnded == 0:
 			to.waiter.messageArrived(word, s.endpoint.rank, isRendezvous(len(send.data)))
-		case l.readCount() != l.sender.written: // otherwise it read the message and ended later
+		case l.readCount() != l.sender.written || l.unreadInPair() > 0: // otherwise it read the message and ended later
 			step.sends = append(queued, step.sends[i+1:]...)
 			return progressed, to.endpoint.terminationNotice()
 		}
@@ -53,6 +53,9 @@ func (s *commState) sendAll() (progressed bool, err error) {
 
 // write writes a message into the next cell, unless all are in use.
 func (l *link) write(sig *transport.Signature, data []byte) bool {
+	if l.pair != nil && l.writePair(sig, data) {
+		return true
+	}
 	from := &l.sender
 	if from.written-from.read == depth {
 		if l.fetchReadCount(); from.written-from.read == depth {

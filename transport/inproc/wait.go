@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
+
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -21,6 +23,7 @@ func (s *commState) sleep(ctx context.Context) error {
 	if word&sourceMask == severalSources {
 		s.waiter.expect(s.messagesDue())
 	}
+	s.step.peeks = false
 	progressed, err := s.poll()
 	if err == nil && !progressed && !s.complete() {
 		if err = s.unsatisfiable(ctx); err == nil {
@@ -142,6 +145,7 @@ type backoff struct {
 }
 
 const (
+	pausedPolls = 100   // polls with a pause, of some tens of nanoseconds: a short message comes sooner
 	firstYield  = 500   // polls, of one or two nanoseconds each
 	lastYield   = 32000 // polls: about as long as the runtime may leave one goroutine queued behind another
 	sleepFactor = 8     // ranks sleep at once for this many times the time lost by spinning
@@ -151,12 +155,20 @@ const (
 // begin begins a wait.
 func (b *backoff) begin() { b.polls, b.yieldAt = 0, firstYield }
 
+// peeks reports whether the rank looks only where messages are likely, as it does in most
+// of the first polls. A cache line in which nothing has arrived is better left to the
+// rank that will write there.
+func (b *backoff) peeks() bool { return b.polls%4 != 0 && b.polls < pausedPolls }
+
 // spin reports whether the rank polls again. If not, the rank sleeps.
 func (b *backoff) spin(p *spinPolicy) bool {
 	if p.resume.Load() != 0 {
 		return false
 	}
 	if b.polls++; b.polls < b.yieldAt {
+		if b.polls < pausedPolls {
+			processors.Pause()
+		}
 		return true
 	}
 	switch {
