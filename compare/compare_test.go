@@ -143,6 +143,43 @@ func TestTheWriterWritesItsFilesAndNoOther(t *testing.T) {
 	}
 }
 
+func TestThePageCountsTheContextSwitchesOfShortCallsByMoreRanksThanProcessors(t *testing.T) {
+	m := &measurements{
+		sides:  []side{{name: "chorale", transport: "shm"}, {name: "Open MPI", transport: "shm"}},
+		series: map[string]map[cell][]series{},
+	}
+	for round, ours := range []float64{1, 5, 2} {
+		m.rounds = round
+		for _, n := range []int{2, 4, 8} {
+			for _, bytes := range []int{8, 1 << 10, 64 << 10} {
+				theirs := 10 * float64(n)
+				call := bench.Call{Collective: "bcast", Ranks: n, Bytes: bytes}
+				m.add(m.sides[0], rotatingRoot, []bench.Row{{Call: call, Times: bench.Times{Median: 1}, Switches: &ours}}, "median")
+				m.add(m.sides[1], rotatingRoot, []bench.Row{{Call: call, Times: bench.Times{Median: 2}, Switches: &theirs}}, "median")
+			}
+		}
+	}
+	m.rounds++
+	r := newReport(settings{statistic: "median"}, m, time.Unix(0, 0))
+	r.Machine.Cores = 2
+	const want = `| collective | bytes | n=4: ours | peer | n=8: ours | peer |
+|---|--:|--:|--:|--:|--:|
+| bcast | 8 | 2.00 | 40.0 | 2.00 | 80.0 |
+| bcast | 1 Ki | 2.00 | 40.0 | 2.00 | 80.0 |
+`
+	if page := r.page(); !strings.HasSuffix(page, want) || strings.Count(page, "\n### Context switches, shm against") != 1 {
+		t.Errorf("the page is\n%s\nwhich does not end in\n%s", page, want)
+	}
+	r.Machine.Cores = 8
+	if page := r.page(); strings.Contains(page, "Context switches") {
+		t.Errorf("every rank has a processor, and the page is\n%s", page)
+	}
+	var text strings.Builder
+	if err := r.text(&text); err != nil || !strings.Contains(text.String(), "n=4 2.00 (1.00, 2.00) [2.00, 40.0]") {
+		t.Errorf("the text is\n%s", text.String())
+	}
+}
+
 func TestTheNotesFollowFromTheMeasurements(t *testing.T) {
 	cell := func(n int, small, huge float64) ratio {
 		x := ratio{Ranks: n, Ratio: 1, Peers: []timing{{How: "MPICH MPI_Bcast", Time: 2 * small}, {How: "Open MPI MPI_Bcast", Time: small}}}
@@ -355,7 +392,7 @@ func TestAComparisonRuns(t *testing.T) {
 			t.Errorf("%s: %d cells, want %d", c.title(), len(c.Cells), cells)
 		}
 		for _, x := range c.Cells {
-			if x.Ratio <= 0 {
+			if x.Ratio <= 0 || x.Ours.Switches == nil || x.Peers[0].Switches == nil {
 				t.Errorf("%s: %+v", c.title(), x)
 			}
 		}

@@ -35,8 +35,9 @@ var rooted = []string{"bcast", "reduce", "scatter", "gather"}
 // A series is the time of one algorithm for a cell in each round, in microseconds; 0
 // for a round without a time.
 type series struct {
-	name   string // as in "MPICH MPI_Bcast", or our algorithm
-	rounds []float64
+	name     string // as in "MPICH MPI_Bcast", or our algorithm
+	rounds   []float64
+	switches []float64 // context switches of a call, in the rounds that count them
 }
 
 // in returns the time in a round.
@@ -169,6 +170,9 @@ func (m *measurements) add(s side, root string, rows []bench.Row, statistic stri
 			time = r.Min
 		}
 		byCell[c][i].set(m.rounds, time)
+		if r.Switches != nil {
+			byCell[c][i].switches = append(byCell[c][i].switches, *r.Switches)
+		}
 	}
 }
 

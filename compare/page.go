@@ -76,6 +76,38 @@ func (r *report) page() string {
 			b.WriteString("\n")
 		}
 	}
+	b.WriteString(r.switches())
+	return b.String()
+}
+
+// switches returns the tables of context switches, or nothing if none were counted.
+func (r *report) switches() string {
+	var b strings.Builder
+	for _, c := range r.Results {
+		lines, ranks := c.oversubscribed(r.Machine.Cores).lines()
+		if len(lines) == 0 {
+			continue
+		}
+		if b.Len() == 0 {
+			b.WriteString("\n## Context switches\n\nHow often the processors leave a process of the job for another, in a call of all ranks together: ours, and the peer's whose time counts. Where ranks outnumber the processors, that decides the time of a short call.\n")
+		}
+		fmt.Fprintf(&b, "\n### Context switches, %s\n\n| collective | bytes |", c.title())
+		for _, n := range ranks {
+			fmt.Fprintf(&b, " n=%d: ours | peer |", n)
+		}
+		b.WriteString("\n|---|--:|" + strings.Repeat("--:|--:|", len(ranks)) + "\n")
+		for _, l := range lines {
+			fmt.Fprintf(&b, "| %s | %s |", l.collective, short(l.bytes))
+			for _, n := range ranks {
+				if x, ok := l.byRanks[n]; ok {
+					fmt.Fprintf(&b, " %s | %s |", digits(*x.Ours.Switches), digits(*x.Peers[0].Switches))
+				} else {
+					b.WriteString(" | |")
+				}
+			}
+			b.WriteString("\n")
+		}
+	}
 	return b.String()
 }
 

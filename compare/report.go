@@ -75,10 +75,19 @@ type timing struct {
 	How    string    `json:"how"`    // our algorithm, or a peer's name and function
 	Time   float64   `json:"time"`   // the median of the rounds
 	Rounds []float64 `json:"rounds"` // 0 for a round without a time
+
+	// Switches are the context switches of a call, of all ranks together: the median of
+	// the rounds, or nil if they were not counted.
+	Switches *float64 `json:"switches,omitempty"`
 }
 
 func timingOf(s series) timing {
-	return timing{s.name, median(slices.DeleteFunc(slices.Clone(s.rounds), func(t float64) bool { return t == 0 })), s.rounds}
+	t := timing{How: s.name, Time: median(slices.DeleteFunc(slices.Clone(s.rounds), func(t float64) bool { return t == 0 })), Rounds: s.rounds}
+	if len(s.switches) > 0 {
+		n := median(s.switches)
+		t.Switches = &n
+	}
+	return t
 }
 
 // median returns the median of one number or more.
@@ -176,6 +185,15 @@ type line struct {
 	collective string
 	bytes      int
 	byRanks    map[int]ratio
+}
+
+// oversubscribed returns the comparison of the short calls of more ranks than processors
+// whose context switches were counted on both sides.
+func (c comparison) oversubscribed(processors int) comparison {
+	c.Cells = slices.DeleteFunc(slices.Clone(c.Cells), func(x ratio) bool {
+		return x.Ranks <= processors || x.Bytes > 1<<10 || x.Ours.Switches == nil || x.Peers[0].Switches == nil
+	})
+	return c
 }
 
 // lines returns the cells as the lines of a table, and the numbers of ranks, which

@@ -13,7 +13,7 @@ func (r *report) text(w io.Writer) error {
 	for _, note := range r.notes() {
 		fmt.Fprintln(w, note)
 	}
-	fmt.Fprintln(w, "peer's best over ours; in brackets our time and the peer's, in µs; ! where we are slower")
+	fmt.Fprintln(w, "peer's best over ours; in parentheses our time and the peer's, in µs; in brackets our context switches of a call and the peer's; ! where we are slower")
 	for _, c := range r.Results {
 		fmt.Fprintf(w, "\n%s\n", c.title())
 		for _, s := range c.ByRanks {
@@ -33,7 +33,7 @@ func (r *report) text(w io.Writer) error {
 				if x.Ratio < 1 {
 					mark = "!"
 				}
-				fmt.Fprintf(t, "\tn=%d %s%s (%s, %s)", n, digits(x.Ratio), mark, digits(x.Ours.Time), digits(x.Peers[0].Time))
+				fmt.Fprintf(t, "\tn=%d %s%s (%s, %s)%s", n, digits(x.Ratio), mark, digits(x.Ours.Time), digits(x.Peers[0].Time), x.switches())
 			}
 			fmt.Fprintln(t)
 		}
@@ -42,6 +42,15 @@ func (r *report) text(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// switches returns the context switches of a call on both sides, or "" if they are not
+// counted.
+func (x ratio) switches() string {
+	if x.Ours.Switches == nil || x.Peers[0].Switches == nil {
+		return ""
+	}
+	return fmt.Sprintf(" [%s, %s]", digits(*x.Ours.Switches), digits(*x.Peers[0].Switches))
 }
 
 // digits formats a number with about three digits.

@@ -48,6 +48,10 @@ BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
 reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
 
+SWITCHES is how often the processors leave a process of the job for another one in a
+call, of all ranks together, as the system counts it: what decides the time of a
+short call by more ranks than processors. A switch between goroutines is none.
+
 Beside collectives, OP is a pattern of tagged messages of BYTES between pairs of
 ranks, or on a grid of ranks:
   pingpong   Send and Recv, there and back
@@ -91,7 +95,7 @@ printed.
 
 With --format json:
 {"rows":[{"collective":…,"algorithm":…,"transport":…,"n":…,"bytes":…,
-"iterations":…,"min":…,"median":…,"p99":…,"mean":…,"verified":…,"bandwidth":…,
+"iterations":…,"min":…,"median":…,"p99":…,"mean":…,"switches":…,"verified":…,"bandwidth":…,
 "toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…}],
 "cacheLine":…,"cacheLinePinned":…,"loopback":…}}
 A row of overlap has "overlap", the part that is hidden, from 0 to 1.

@@ -27,7 +27,7 @@ func (m *measurement) printTable(w io.Writer) error {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "MB/s", "x COPY", "x EXCHANGE", ""}}
+	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "SWITCHES", "MB/s", "x COPY", "x EXCHANGE", ""}}
 	for _, r := range m.Rows {
 		mark := ""
 		if r.Winner {
@@ -38,7 +38,7 @@ func (m *measurement) printTable(w io.Writer) error {
 		}
 		lines = append(lines, []string{
 			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
-			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean),
+			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
 			digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange), mark,
 		})
 	}
@@ -47,6 +47,14 @@ func (m *measurement) printTable(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", limitsText(m.Limits))
 	return err
+}
+
+// switchesText formats a number of context switches, which may be unknown.
+func switchesText(n *float64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*n, 'f', 2, 64)
 }
 
 // limitsText returns the machine's limits as a sentence.

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { CHECK_INTERVAL = 5, MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CALLS = 1 << 20, MAX_ROOTS = 16, PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 1 << 16 };
@@ -177,12 +178,23 @@ static const struct {
 	{"split", "MPI_Comm_split MPI_Comm_free", do_split},
 };
 
+static long context_switches(void) {
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_nvcsw + u.ru_nivcsw;
+}
+
+static long switches; /* of this process, in batches */
+
 static double batch(call *run, int bytes, int n) {
 	MPI_Barrier(MPI_COMM_WORLD);
+	long before = context_switches();
 	double begin = now();
 	for (int i = 0; i < n; i++)
 		run(bytes);
-	return now() - begin;
+	double took = now() - begin;
+	switches += context_switches() - before;
+	return took;
 }
 
 static double mine[CHECK_INTERVAL + 1], slowest[CHECK_INTERVAL + 1];
@@ -233,6 +245,7 @@ static int stable(int n) {
 static int sample(call *run, int bytes, double warm, double limit, int *n) {
 	*n = warm_up(run, bytes, warm);
 	int have = 0;
+	switches = 0;
 	double elapsed, start = now();
 	do {
 		elapsed = run_batches(run, bytes, *n, CHECK_INTERVAL, start);
@@ -261,14 +274,16 @@ static void measure(const char *collective, const char *function, call *run, int
 	free_form();
 	if (run == do_overlap)
 		hidden = fmin(1, fmax(0, 1 - (median_of(samples, have) - computing) / alone));
+	long all = 0;
+	MPI_Reduce(&switches, &all, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
 	if (rank > 0)
 		return;
 	for (int i = 0; i < have; i++)
 		mean += samples[i] / have;
 	printf("{\"collective\":\"%s\",\"algorithm\":\"%s %s%s\",\"transport\":\"%s\",\"n\":%d,\"bytes\":%d,"
-	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g",
+	       "\"iterations\":%d,\"min\":%.6g,\"median\":%.6g,\"p99\":%.6g,\"mean\":%.6g,\"switches\":%.4g",
 	       collective, name, function, b.suffix, transport, size, bytes, n * have,
-	       samples[0], median_of(samples, have), samples[(int)ceil(0.99 * have) - 1], mean);
+	       samples[0], median_of(samples, have), samples[(int)ceil(0.99 * have) - 1], mean, (double)all / ((double)n * have));
 	if (hidden >= 0)
 		printf(",\"overlap\":%.3g", hidden);
 	puts("}");

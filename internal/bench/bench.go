@@ -82,8 +82,9 @@ type Row struct {
 	Call
 	Iterations int `json:"iterations"` // the number of calls that were timed
 	Times
-	Verified bool     `json:"verified"`          // the results of the calls were right
-	Overlap  *float64 `json:"overlap,omitempty"` // of the form overlap: the part of the call, 0 to 1, that computing hides
+	Switches *float64 `json:"switches,omitempty"` // context switches per call, of all ranks together; nil if unknown
+	Verified bool     `json:"verified"`           // the results of the calls were right
+	Overlap  *float64 `json:"overlap,omitempty"`  // of the form overlap: the part of the call, 0 to 1, that computing hides
 	Ratios
 }
 
@@ -192,7 +193,11 @@ func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) 
 	if err != nil {
 		return Row{}, err
 	}
-	samples, calls, err := b.loop.run(ctx, b.Comm, b.Time, w.run)
+	s, err := b.loop.run(ctx, b.Comm, b.Time, w.run)
+	if err != nil {
+		return Row{}, err
+	}
+	switches, err := b.switches(ctx, s)
 	if err != nil {
 		return Row{}, err
 	}
@@ -208,8 +213,26 @@ func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) 
 			Ranks:      b.Comm.Size(),
 			Bytes:      cell.Bytes,
 		},
-		Iterations: calls * len(samples),
-		Times:      summarize(samples),
+		Iterations: s.iterations(),
+		Times:      summarize(s.samples),
+		Switches:   switches,
 		Verified:   b.Verify,
 	}, nil
+}
+
+// switches returns the context switches of a call, of the processes of all ranks together,
+// or nil where the system does not count them.
+func (b *Bench) switches(ctx context.Context, s sampling) (*float64, error) {
+	mine, all := []int64{s.switches}, []int64{0}
+	if b.Transport == "inproc" && b.Comm.Rank() > 0 {
+		mine[0] = 0 // rank 0 counts those of the process
+	}
+	if err := chorale.AllReduce(ctx, b.Comm, all, mine, chorale.Sum); err != nil {
+		return nil, err
+	}
+	if _, known := contextSwitches(); !known {
+		return nil, nil
+	}
+	n := float64(all[0]) / float64(s.iterations())
+	return &n, nil
 }

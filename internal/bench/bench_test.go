@@ -51,6 +51,32 @@ func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 	}
 }
 
+// A call in which the rank sleeps makes the processor leave it.
+func TestTheContextSwitchesOfACallAreCounted(t *testing.T) {
+	if _, known := contextSwitches(); !known {
+		t.Skip("this system counts no context switches")
+	}
+	err := onRanks(t, 2, func(ctx context.Context, b *Bench) error {
+		s, err := b.loop.run(ctx, b.Comm, b.Time, func(context.Context) error {
+			if b.Comm.Rank() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		n, err := b.switches(ctx, s)
+		if err == nil && *n < 1 {
+			err = fmt.Errorf("rank 0 has slept in each call, and a call has %g context switches", *n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEveryPatternOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 4, 6} {
 		err := onRanks(t, p, func(ctx context.Context, b *Bench) error {
@@ -236,7 +262,7 @@ func TestMeasuringEndsWithItsContext(t *testing.T) {
 		}
 		w := newWork[byte](c, barrier, &b.memory)
 		calls := 0
-		_, _, err := b.loop.run(ctx, c, b.Time, func(ctx context.Context) error {
+		_, err := b.loop.run(ctx, c, b.Time, func(ctx context.Context) error {
 			if calls++; calls == 100 {
 				cancel()
 			}

@@ -176,17 +176,17 @@ func measureOverlap[T element](ctx context.Context, b *Bench, cell Cell, w *work
 			return Row{}, err
 		}
 	}
-	alone, _, err := b.loop.run(ctx, b.Comm, b.Time, w.run)
+	alone, err := b.loop.run(ctx, b.Comm, b.Time, w.run)
 	if err != nil {
 		return Row{}, err
 	}
-	only, _, err := b.loop.run(ctx, b.Comm, b.Time, func(context.Context) error { computing(); return nil })
+	only, err := b.loop.run(ctx, b.Comm, b.Time, func(context.Context) error { computing(); return nil })
 	if err != nil {
 		return Row{}, err
 	}
 	w.call = w.startAndWait(computing)
 	row, err := b.measure(ctx, cell, w)
-	hidden := min(1, max(0, 1-(row.Median-summarize(only).Median)/summarize(alone).Median))
+	hidden := min(1, max(0, 1-(row.Median-summarize(only.samples).Median)/summarize(alone.samples).Median))
 	row.Overlap = &hidden
 	return row, err
 }

@@ -19,26 +19,38 @@ const (
 // agree on them.
 type loop struct {
 	mine, slowest [checkInterval + 1]float64
+	switches      int64 // of this process, in batches
 }
 
-// run returns samples of the time of a call, in µs, and the number of calls in each
-// sample's batch.
-func (l *loop) run(ctx context.Context, c *chorale.Comm, limit time.Duration, call func(context.Context) error) (samples []float64, calls int, err error) {
-	if calls, err = l.warmUp(ctx, c, limit, call); err != nil {
-		return nil, 0, err
+// A sampling is what a loop has measured of a call.
+type sampling struct {
+	samples  []float64 // of the time of a call on the slowest rank, in µs
+	calls    int       // in the batch of each sample
+	switches int64     // context switches of this process in all batches
+}
+
+// iterations returns the number of calls.
+func (s sampling) iterations() int { return s.calls * len(s.samples) }
+
+// run measures a call.
+func (l *loop) run(ctx context.Context, c *chorale.Comm, limit time.Duration, call func(context.Context) error) (s sampling, err error) {
+	if s.calls, err = l.warmUp(ctx, c, limit, call); err != nil {
+		return s, err
 	}
+	l.switches = 0
 	start := time.Now()
 	for over := false; !over; {
-		elapsed, err := l.runBatches(ctx, c, start, calls, checkInterval, call)
+		elapsed, err := l.runBatches(ctx, c, start, s.calls, checkInterval, call)
 		if err != nil {
-			return nil, 0, err
+			return s, err
 		}
 		for _, t := range l.slowest[:checkInterval] {
-			samples = append(samples, t/float64(calls))
+			s.samples = append(s.samples, t/float64(s.calls))
 		}
-		over = elapsed >= limit || len(samples) >= maxSamples || stable(samples)
+		over = elapsed >= limit || len(s.samples) >= maxSamples || stable(s.samples)
 	}
-	return samples, calls, nil
+	s.switches = l.switches
+	return s, nil
 }
 
 // warmUp returns the number of calls in a batch. A single batch may be slow by
@@ -63,7 +75,7 @@ func (l *loop) warmUp(ctx context.Context, c *chorale.Comm, limit time.Duration,
 // same times, so that they take the same decisions.
 func (l *loop) runBatches(ctx context.Context, c *chorale.Comm, start time.Time, calls, batches int, call func(context.Context) error) (elapsed time.Duration, err error) {
 	for i := range batches {
-		if l.mine[i], err = batch(ctx, c, calls, call); err != nil {
+		if l.mine[i], err = l.batch(ctx, c, calls, call); err != nil {
 			return 0, err
 		}
 	}
@@ -74,18 +86,23 @@ func (l *loop) runBatches(ctx context.Context, c *chorale.Comm, start time.Time,
 	return time.Duration(l.slowest[checkInterval]), nil
 }
 
-// batch returns the time of a number of calls on this rank, in µs.
-func batch(ctx context.Context, c *chorale.Comm, calls int, call func(context.Context) error) (float64, error) {
+// batch returns the time of a number of calls on this rank, in µs, and counts their
+// context switches.
+func (l *loop) batch(ctx context.Context, c *chorale.Comm, calls int, call func(context.Context) error) (float64, error) {
 	if err := chorale.Barrier(ctx, c); err != nil {
 		return 0, err
 	}
+	before, _ := contextSwitches()
 	begin := time.Now()
 	for range calls {
 		if err := call(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return sinceMicroseconds(begin), nil
+	took := sinceMicroseconds(begin)
+	after, _ := contextSwitches()
+	l.switches += after - before
+	return took, nil
 }
 
 // sinceMicroseconds returns the time since begin, in µs.
