@@ -41,8 +41,7 @@ var shm = table{
 	},
 	oversubscribed: rules{
 		sched.Bcast: {
-			{3, 0, "linear", "fewest waits"},
-			{3, 16 << 10, "knomial", "several read what was written once"},
+			{3, 0, "knomial,k=64", "written once, and read by all"},
 		},
 		sched.Reduce: {
 			{3, 0, "knomial", "few waits"},
@@ -50,12 +49,10 @@ var shm = table{
 			{3, 4 << 10, "knomial", "few waits"},
 		},
 		sched.Scatter: {
-			{3, 0, "linear", "fewest waits, and every part is copied once"},
-			{3, 16 << 10, "direct", "every part is copied once, by its receiver"},
+			{3, 0, "direct", "every part is copied once, by its receiver"},
 		},
 		sched.Gather: {
-			{3, 0, "linear", "fewest waits, and every part is copied once"},
-			{3, 16 << 10, "direct", "every part is copied once, as it comes"},
+			{3, 0, "direct", "every part is copied once, as it comes"},
 		},
 		sched.AllReduce: {
 			{3, 0, "direct", "written once, and read by all"},

@@ -23,6 +23,18 @@ const (
 	repeatedWithin = 4
 	shortWaits     = 200
 
+	// On the fast path, an oversubscribed rank polls so often before it yields: as long as a
+	// message takes from another core, and less than a switch to another process, which
+	// takes a microsecond and more. It yields at once if other ranks need its core: those
+	// to which it has sent since it last yielded, or the one for which it waits. After so
+	// many yields it leaves the waiting to the progress owner.
+	//
+	// Measured in November 2026 on two cores, by chorale bench -n 4,8 --sizes 8, in µs, where
+	// an operation polled 20 times before each yield, and so: allreduce 5.7 and 4.4, 20.6 and
+	// 12.6; gather 4.2 and 2.2, 7.6 and 5.8.
+	fastPollsOversubscribed = 20
+	fastYields              = yieldsPerCheck
+
 	// yieldsPerMigration is after how many yields an oversubscribed rank looks with how
 	// many it shares its core.
 	yieldsPerMigration = 100
@@ -35,10 +47,11 @@ const (
 type waitPolicy struct {
 	progress.Processors
 	stallTimeout time.Duration
-	waits        int // so far
-	suspected    int // the number of the last wait that ended within the first yields
-	shortWaits   int // waits to come that use the oversubscribed spin limit
-	yields       int // so far
+	waits        int  // so far
+	suspected    int  // the number of the last wait that ended within the first yields
+	shortWaits   int  // waits to come that use the oversubscribed spin limit
+	yields       int  // so far
+	sent         bool // a step's message since this rank last yielded on the fast path
 	migrated     time.Time
 }
 
@@ -96,6 +109,40 @@ func (p *waitPolicy) noteSharedCore(e *Endpoint) {
 	}
 	p.shortWaits = shortWaits
 	p.migrate(e)
+}
+
+// fastPolls returns how often the fast path polls for a message of the peer before it
+// yields, or leaves the waiting to the progress owner.
+func (l *link) fastPolls() int {
+	p := &l.e.wait
+	switch {
+	case !p.MaySpin():
+		return 1
+	case !p.Oversubscribed:
+		return fastPolls
+	case p.sent || l.sharesCore():
+		return 1
+	}
+	return fastPollsOversubscribed
+}
+
+// sharesCore reports whether the peer was on this rank's core when both last looked.
+func (l *link) sharesCore() bool {
+	core := l.e.state.core.Load()
+	return core != 0 && core == l.state.core.Load()
+}
+
+// fastYield yields on the fast path, if this rank may: other goroutines that want the lock
+// have to wait meanwhile.
+func (e *Endpoint) fastYield() bool {
+	if !e.wait.Oversubscribed || !e.wait.MaySpin() || e.engine.Entering.Load() > 0 {
+		return false
+	}
+	e.wakePeers()
+	yield()
+	e.wait.sent = false
+	e.wait.yielded(e)
+	return true
 }
 
 // yielded notes that the rank has yielded.

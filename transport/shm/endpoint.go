@@ -165,11 +165,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	if err := e.engine.Admit(ctx, &step); err != nil {
 		return err
 	}
-	polls := fastPolls
-	if e.wait.Oversubscribed || !e.wait.MaySpin() {
-		polls = 1
-	}
-	if e.fastPath(&step, polls) || e.engine.Failed() { // it may have found a protocol error
+	if e.fastPath(&step, true) || e.engine.Failed() { // it may have found a protocol error
 		return e.engine.Err()
 	}
 	o := e.engine.Begin(ctx)
@@ -185,7 +181,7 @@ func (e *Endpoint) Start(ctx context.Context, step transport.Step) (transport.Pe
 	if err := e.engine.Admit(ctx, &step); err != nil {
 		return nil, err
 	}
-	if e.fastPath(&step, 1) || e.engine.Failed() {
+	if e.fastPath(&step, false) || e.engine.Failed() {
 		return nil, e.engine.Err()
 	}
 	return e.engine.Start(ctx, func(o *progress.Op) { e.start(o, &step) }), nil

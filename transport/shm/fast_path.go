@@ -21,10 +21,10 @@ const (
 
 // fastPath does a step of short messages, or the beginning of one, while nothing else
 // is in progress. It sends all messages, and receives those of the peers in the order
-// in which the step lists them, as long as each is the one that is due and arrives
-// by the last of so many polls: then no operation is needed. It leaves in step what
+// in which the step lists them, as long as each is the one that is due and arrives soon, or
+// at once if the rank does not wait: then no operation is needed. It leaves in step what
 // remains to be done, and reports whether that is nothing, or the endpoint has failed.
-func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
+func (e *Endpoint) fastPath(step *transport.Step, waits bool) bool {
 	if !e.fits(step) {
 		return false
 	}
@@ -41,18 +41,26 @@ func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
 			return true
 		}
 	}
-	step.Sends = nil
+	if len(step.Sends) > 0 {
+		step.Sends, e.wait.sent = nil, true
+	}
+	polls, yields := 1, 0
+	if waits && len(step.Recvs) > 0 {
+		polls = e.links[step.Recvs[0].From].fastPolls()
+	}
 	for len(step.Recvs) > 0 {
 		r := &step.Recvs[0]
 		l := &e.links[r.From]
 		c, k := l.next()
 		if c == nil {
 			if polls--; polls <= 0 {
-				return false
+				if yields++; !waits || yields > fastYields || !e.fastYield() {
+					return false
+				}
+				polls = l.fastPolls()
 			}
-			processors.Pause()
-			for n := 1; n < peeks && !l.peek(len(r.Into)); n++ {
-				processors.Pause()
+			if !e.wait.Oversubscribed { // where the polls before a yield are counted
+				l.awaitLine(len(r.Into))
 			}
 			continue
 		}
@@ -79,6 +87,15 @@ func (e *Endpoint) fastPath(step *transport.Step, polls int) bool {
 		step.Recvs = step.Recvs[1:]
 	}
 	return true
+}
+
+// awaitLine looks for a message of some size where it is likely, until it has come or the
+// fast path should poll everything.
+func (l *link) awaitLine(size int) {
+	processors.Pause()
+	for n := 1; n < peeks && !l.peek(size); n++ {
+		processors.Pause()
+	}
 }
 
 // fits reports whether a step may take the fast path.

@@ -2,10 +2,12 @@ package shm
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 // The message is in a staging buffer, and the receiver has gone, when the sender looks.
@@ -59,6 +61,72 @@ func TestASenderThatSleepsIsWokenWhenShortMessagesAreTaken(t *testing.T) {
 			t.Errorf("%d frames behind: the sender sleeps on", behind)
 		}
 	}
+}
+
+// The rank waits for one that sends nothing, and then leaves the waiting to an operation. A
+// goroutine that wants the lock is not kept waiting by yields.
+func TestAnOversubscribedRankYieldsOnTheFastPath(t *testing.T) {
+	e := job(t, 4)[0]
+	oversubscribe(e)
+	step := transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 1, Into: make([]byte, 1)}}}
+	for _, test := range []struct {
+		waits    bool
+		entering int32
+		want     int
+	}{{true, 0, fastYields}, {true, 1, 0}, {false, 0, 0}} {
+		e.engine.Lock()
+		e.wait.yields = 0
+		e.engine.Entering.Add(test.entering)
+		if e.fastPath(&step, test.waits) || len(step.Recvs) != 1 {
+			t.Error("a message was received that nobody has sent")
+		}
+		e.engine.Entering.Add(-test.entering)
+		if e.wait.yields != test.want {
+			t.Errorf("%+v: the rank has yielded %d times", test, e.wait.yields)
+		}
+		e.unlock()
+	}
+}
+
+// Ranks that need this rank's core get it: those to which it has sent, and the one for which
+// it waits.
+func TestAnOversubscribedRankPollsForAMessageUnlessItsCoreIsNeeded(t *testing.T) {
+	e := job(t, 4)[0]
+	e.engine.Lock()
+	defer e.unlock()
+	l := &e.links[1]
+	e.wait.Oversubscribed = false
+	if n := l.fastPolls(); e.wait.MaySpin() && n != fastPolls {
+		t.Errorf("a rank with a core of its own polls %d times", n)
+	}
+	oversubscribe(e)
+	want := func(n int, what string) {
+		t.Helper()
+		if got := l.fastPolls(); got != n {
+			t.Errorf("%s: the rank polls %d times, want %d", what, got, n)
+		}
+	}
+	want(fastPollsOversubscribed, "it knows nothing of its peers")
+	e.state.core.Store(1)
+	l.state.core.Store(2)
+	want(fastPollsOversubscribed, "the peer is on another core")
+	l.state.core.Store(1)
+	want(1, "the peer is on the same core")
+	l.state.core.Store(0)
+	step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{2}, Data: []byte("x")}}}
+	if !e.fastPath(&step, true) {
+		t.Fatal("nothing was sent")
+	}
+	want(1, "it has sent")
+	if !e.fastYield() {
+		t.Fatal("it may not yield")
+	}
+	want(fastPollsOversubscribed, "it has sent, and yielded since")
+}
+
+// oversubscribe makes a rank one of more than there are cores, alone in its process.
+func oversubscribe(e *Endpoint) {
+	e.wait.Processors = progress.Share(1<<20, new(atomic.Int32))
 }
 
 // What the fast path cannot take is where it was.
