@@ -140,6 +140,9 @@ func dialName[C io.Closer](ctx context.Context, r *resolver, address string, han
 // dialAddress tries one address.
 func dialAddress[C io.Closer](ctx context.Context, a netip.AddrPort, handshake func(context.Context, net.Conn) (C, error)) (won C, err error) {
 	d := net.Dialer{Timeout: ConnectTimeout}
+	if a.Addr().IsLoopback() {
+		d.Control = unpaced
+	}
 	conn, err := d.DialContext(ctx, "tcp", a.String())
 	if err != nil {
 		if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"strconv"
@@ -10,10 +11,14 @@ import (
 // is one, otherwise at all addresses of this host. The system chooses a port for 0.
 func Listen(addresses []netip.Addr, port uint16) (net.Listener, error) {
 	host := ""
+	var config net.ListenConfig
 	if len(addresses) == 1 {
 		host = addresses[0].String()
+		if addresses[0].IsLoopback() {
+			config.Control = unpaced
+		}
 	}
-	return net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	return config.Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 }
 
 // Port returns the port of a listener.

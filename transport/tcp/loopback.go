@@ -2,8 +2,9 @@ package tcp
 
 import (
 	"context"
-	"net"
+	"net/netip"
 
+	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/transport"
 )
@@ -26,7 +27,7 @@ func loopback(n int, cfg Config, poller func([]*link) (poller, error)) ([]*Endpo
 		return addrs[rank], nil
 	}
 	for rank := range ends {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := network.Listen([]netip.Addr{netip.MustParseAddr("127.0.0.1")}, 0)
 		if err == nil {
 			addrs[rank] = l.Addr().String()
 			cfg.Rank, cfg.Size, cfg.Listener, cfg.Lookup = rank, n, l, lookup

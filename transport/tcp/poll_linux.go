@@ -85,10 +85,7 @@ func (p *sockets) attach(l *link, conn net.Conn) (stream, error) {
 		s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0)
 	})
 	if err == nil && failed == nil && network.OnOneHost(conn) {
-		// Nothing is congested within a machine. What a clock paces, as BBR does,
-		// takes up to twice as long. Reno is in every kernel, and free to use;
-		// where it is not, the connection stays as it is.
-		_ = unix.SetsockoptString(s.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
+		network.Unpaced(uintptr(s.fd)) // those at loopback addresses have begun so
 	}
 	if err == nil {
 		err = failed
