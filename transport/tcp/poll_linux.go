@@ -183,7 +183,7 @@ type socket struct {
 	rank  int
 	known bool   // to the epoll instance
 	armed events // what it waits for there
-	iov   [2][]byte
+	iov   [2]unix.Iovec
 }
 
 func (s *socket) read(p []byte) (int, error) {
@@ -210,9 +210,7 @@ func (s *socket) write(head, body []byte) (n int, err error) {
 		case len(head) == 0:
 			n, err = write(s.fd, body)
 		default:
-			s.iov = [2][]byte{head, body}
-			n, err = unix.Writev(s.fd, s.iov[:])
-			s.iov = [2][]byte{}
+			n, err = s.writev(head, body)
 		}
 		switch {
 		case err == unix.EINTR:
@@ -229,29 +227,42 @@ func (s *socket) write(head, body []byte) (n int, err error) {
 }
 
 // rawMax is up to how many bytes read and write do not tell the Go scheduler of the
-// call, which cannot block: telling it takes longer than an empty read.
-const rawMax = 64 << 10
+// call, which cannot block. Telling it takes longer than an empty read. During a call
+// that it knows of, a thread of the runtime wakes every 20 µs to see whether another
+// goroutine needs the processor, and takes it from this one. A call of rawMax bytes
+// holds up a garbage collection for as long as a copy of that many does.
+const rawMax = 1 << 20
 
 func read(fd int, p []byte) (int, error) {
-	if len(p) > rawMax {
-		return unix.Read(fd, p)
-	}
-	n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
-	if errno != 0 {
-		return -1, errno
-	}
-	return int(n), nil
+	return transfer(len(p), unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p))
 }
 
 func write(fd int, p []byte) (int, error) {
-	if len(p) > rawMax {
-		return unix.Write(fd, p)
+	return transfer(len(p), unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p))
+}
+
+func (s *socket) writev(head, body []byte) (int, error) {
+	s.iov = [2]unix.Iovec{{Base: &head[0]}, {Base: &body[0]}}
+	s.iov[0].SetLen(len(head))
+	s.iov[1].SetLen(len(body))
+	n, err := transfer(len(body), unix.SYS_WRITEV, s.fd, unsafe.Pointer(&s.iov), len(s.iov))
+	s.iov = [2]unix.Iovec{}
+	return n, err
+}
+
+// transfer makes a system call that moves up to size bytes.
+func transfer(size int, number uintptr, fd int, p unsafe.Pointer, n int) (int, error) {
+	var done uintptr
+	var errno syscall.Errno
+	if size > rawMax {
+		done, _, errno = syscall.Syscall(number, uintptr(fd), uintptr(p), uintptr(n))
+	} else {
+		done, _, errno = syscall.RawSyscall(number, uintptr(fd), uintptr(p), uintptr(n))
 	}
-	n, _, errno := syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
 	if errno != 0 {
 		return -1, errno
 	}
-	return int(n), nil
+	return int(done), nil
 }
 
 func (s *socket) unsent() int { return s.queueLen(unix.SIOCOUTQNSD) }
