@@ -3,6 +3,7 @@ package tcp
 import (
 	"fmt"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -31,10 +32,11 @@ type recvBuffer struct {
 	partials      []partial // messages of other contexts, of which more is to come
 	unexpectedLen int       // what the unexpected messages take, in bytes
 
-	headUnexpected bool // the message at buf[lo] waits until it is expected
-	heard          bool // something has come since this was last looked at
-	fresh          bool // something has come since this rank last sent
-	drains         bool // all that has come is taken, because nothing can be written any more
+	headUnexpected bool      // the message at buf[lo] waits until it is expected
+	heard          bool      // something has come since this was last looked at
+	fresh          bool      // something has come since this rank last sent
+	looked         time.Time // when a rank that only sends last looked whether something has
+	drains         bool      // all that has come is taken, because nothing can be written any more
 }
 
 // A landing is where the bytes of the current frame go, and how many are to come.
