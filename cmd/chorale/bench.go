@@ -96,10 +96,12 @@ printed.
 With --format json:
 {"rows":[{"collective":…,"algorithm":…,"transport":…,"n":…,"bytes":…,
 "iterations":…,"min":…,"median":…,"p99":…,"mean":…,"switches":…,"verified":…,"bandwidth":…,
-"toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…}],
+"toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…,
+"huge":…}],
 "cacheLine":…,"cacheLinePinned":…,"loopback":…}}
 A row of overlap has "overlap", the part that is hidden, from 0 to 1.
-A limit that could not be measured is 0, and so are the ratios to it.
+A limit that could not be measured is 0, and so are the ratios to it. "huge" is the
+time between buffers on huge pages, for 64 KiB and more.
 With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K

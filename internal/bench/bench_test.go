@@ -308,9 +308,15 @@ func TestAMedianIsStableWhenMostSamplesAreEqual(t *testing.T) {
 }
 
 func TestLimitsAreMeasuredAndCompared(t *testing.T) {
-	l := MeasureLimits(t.Context(), []int{4096, 0, 8, 8})
-	if len(l.Copy) != 2 || l.Copy[0].Bytes != 8 || l.Copy[1].Bytes != 4096 || l.Copy[1].Time <= 0 || l.Loopback <= 0 {
+	l := MeasureLimits(t.Context(), []int{4096, 0, 8, 8, 64 << 10})
+	if len(l.Copy) != 3 || l.Copy[0].Bytes != 8 || l.Copy[1].Bytes != 4096 || l.Copy[1].Time <= 0 || l.Loopback <= 0 {
 		t.Errorf("the limits are %+v", l)
+	}
+	if pages, free, err := hugePages(64 << 10); err == nil {
+		free()
+		if len(pages) != 64<<10 || l.Copy[0].Huge != 0 || l.Copy[2].Huge <= 0 {
+			t.Errorf("%d bytes on huge pages; the limits are %+v", len(pages), l)
+		}
 	}
 	row := Row{Call: Call{Transport: "tcp", Bytes: 4096}, Times: Times{Median: 3 * l.Copy[1].Time}}
 	row.Compare(l)

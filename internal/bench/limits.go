@@ -33,6 +33,7 @@ type Limits struct {
 type CopyLimit struct {
 	Bytes int     `json:"bytes"`
 	Time  float64 `json:"time"`
+	Huge  float64 `json:"huge,omitempty"` // the same between buffers on huge pages; measured for 64 KiB and more
 }
 
 // Compare fills in the row's bandwidth and its ratios to the machine's limits.
@@ -69,7 +70,7 @@ func MeasureLimits(ctx context.Context, sizes []int) Limits {
 	l := Limits{Copy: []CopyLimit{}}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(sizes))) {
 		if ctx.Err() == nil && n > 0 {
-			l.Copy = append(l.Copy, CopyLimit{n, copyTime(n)})
+			l.Copy = append(l.Copy, CopyLimit{n, copyTime(n), hugeCopyTime(n)})
 		}
 	}
 	if ctx.Err() != nil {
@@ -111,7 +112,34 @@ func copyTime(n int) float64 {
 	var m memory
 	reserve(&m.in, n)
 	reserve(&m.out, n)
-	src, dst := m.in[:n], m.out[:n]
+	return timeOfCopy(m.out[:n], m.in[:n])
+}
+
+// hugeFrom is the least number of bytes whose copy is measured on huge pages: fewer are on
+// one page or a few in any case.
+const hugeFrom = 64 << 10
+
+// hugeCopyTime is copyTime between buffers on huge pages, or 0 if there are none.
+func hugeCopyTime(n int) float64 {
+	if n < hugeFrom {
+		return 0
+	}
+	src, free, err := hugePages(n)
+	if err != nil {
+		return 0
+	}
+	defer free()
+	dst, free, err := hugePages(n)
+	if err != nil {
+		return 0
+	}
+	defer free()
+	return timeOfCopy(dst, src)
+}
+
+// timeOfCopy returns the time to copy src to dst, in µs.
+func timeOfCopy(dst, src []byte) float64 {
+	n := len(src)
 	return fastest(max(1, 2<<20/n), func(calls int) {
 		for range calls {
 			copy(dst, src)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,4 +68,24 @@ func readFull(fd int, buf []byte) error {
 		}
 	}
 	return nil
+}
+
+// hugePages returns n bytes of memory that the kernel is asked to keep on huge pages, and
+// that have been written to.
+func hugePages(n int) (buf []byte, free func(), err error) {
+	const size = 2 << 20
+	all, err := unix.Mmap(-1, 0, (n+2*size-1)/size*size+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, nil, err
+	}
+	free = func() { _ = unix.Munmap(all) } // it was mapped
+	if err := unix.Madvise(all, unix.MADV_HUGEPAGE); err != nil {
+		free()
+		return nil, nil, err
+	}
+	for i := range all {
+		all[i] = 1
+	}
+	begin := -uintptr(unsafe.Pointer(unsafe.SliceData(all))) % size
+	return all[begin:][:n], free, nil
 }

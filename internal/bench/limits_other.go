@@ -24,3 +24,6 @@ func pingpong(end *net.TCPConn, times int) error {
 	}
 	return nil
 }
+
+// hugePages fails: only Linux is asked for huge pages.
+func hugePages(int) (buf []byte, free func(), err error) { return nil, nil, errors.ErrUnsupported }
