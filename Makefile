@@ -26,8 +26,8 @@ fuzz:
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# compare takes 20 minutes at most, and writes docs/performance.md, .json and .svg. For
-# a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
+# compare takes about 21 minutes, 27 at most, and writes docs/performance.md, .json and
+# .svg. For a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
 ARGS = --write
 
 compare:

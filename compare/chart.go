@@ -18,13 +18,16 @@ const (
 	minWidth    = 720 // for titles
 )
 
-// chart draws every ratio as a colored cell, with a line for each collective and a
+// chart draws every ratio of the collectives as a colored cell, with a line for each collective and a
 // column for each number of ranks and size: blue where we are faster, red where we
 // are slower.
 func (r *report) chart() string {
 	var body strings.Builder
 	y, width := margin, minWidth
 	for _, c := range r.Results {
+		if c.Part != "" || c.Against == againstOurControl {
+			continue
+		}
 		height, right := c.draw(&body, y)
 		y, width = y+height+margin, max(width, right)
 	}
@@ -41,11 +44,11 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 	// A column is a number of ranks and a size; a barrier is in the first column of
 	// its number of ranks.
 	var (
-		lines, ranks = c.lines()
-		sizes        []int
-		names        []string
-		column       = map[int]int{}
-		row          = map[string]int{}
+		lines  = newTable("", []comparison{c}).lines
+		sizes  []int
+		names  []string
+		column = map[int]int{}
+		row    = map[string]int{}
 	)
 	for _, l := range lines {
 		if _, ok := column[l.bytes]; !ok && l.bytes > 0 {
@@ -64,8 +67,8 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 	}
 	label(margin, y+14, "start", `font-size="14" font-weight="bold"`, c.title())
 	label(margin, y+30, "start", `fill="#555"`, "times as long as ours")
-	for i, n := range ranks {
-		label(left+i*group, y+46, "start", "", fmt.Sprintf("%s: median %s", plural(n, "rank"), digits(c.ByRanks[i].Median)))
+	for i, s := range c.ByRanks {
+		label(left+i*group, y+46, "start", "", fmt.Sprintf("%s: median %s", plural(s.Ranks, "rank"), digits(s.Median)))
 		for j, size := range sizes {
 			label(left+i*group+j*cellWidth+cellWidth/2, y+58, "middle", `fill="#555"`, short(size))
 		}
@@ -74,8 +77,8 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 		label(left-8, y+titleHeight+i*cellHeight+14, "end", "", name)
 	}
 	for _, l := range lines {
-		for i, n := range ranks {
-			x, ok := l.byRanks[n]
+		for i, s := range c.ByRanks {
+			x, ok := l.cells[i]
 			if !ok {
 				continue
 			}
@@ -84,11 +87,11 @@ func (c comparison) draw(b *strings.Builder, y int) (height, right int) {
 			fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s</title></rect>`+"\n",
 				px, py, cellWidth-1, cellHeight-1, fill,
 				html.EscapeString(fmt.Sprintf("%s, %s bytes, n=%d: %s takes %s µs, ours (%s) %s µs",
-					l.collective, short(l.bytes), n, x.Peers[0].How, digits(x.Peers[0].Time), x.Ours.How, digits(x.Ours.Time))))
+					l.collective, short(l.bytes), s.Ranks, x.Peers[0].How, digits(x.Peers[0].Time), x.Ours.How, digits(x.Ours.Time))))
 			label(px+cellWidth/2, py+14, "middle", fmt.Sprintf(`fill="%s"`, text), digits(x.Ratio))
 		}
 	}
-	return titleHeight + len(names)*cellHeight, left + len(ranks)*group
+	return titleHeight + len(names)*cellHeight, left + len(c.ByRanks)*group
 }
 
 // colors returns the color of a ratio's cell and of the text on it. The color is

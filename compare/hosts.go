@@ -134,10 +134,10 @@ const betweenHosts = "hosts"
 
 // ours is chorale: shared memory within a host, TCP between hosts.
 func (h *hosts) ours(program string) side {
-	return side{"chorale", betweenHosts, func(ctx context.Context, s settings, g group) *exec.Cmd {
+	return side{name: "chorale", transport: betweenHosts, command: func(ctx context.Context, s settings, g group) *exec.Cmd {
 		args := []string{program, "bench", "-n", strconv.Itoa(g.ranks), "--transport", "auto", "--format", "json",
 			"--hosts", h.list(g.ranks), "--launcher", h.enter + " {host}", "--agent", program,
-			"--sizes", list(s.sizes), "--time", s.rowTime.String()}
+			"--sizes", list(g.sizes), "--time", s.rowTime.String()}
 		if g.root != rotatingRoot {
 			args = append(args, "--root", g.root)
 		}
@@ -147,7 +147,7 @@ func (h *hosts) ours(program string) side {
 
 // openMPI is Open MPI with its own shared memory within a host, and TCP between hosts.
 func (h *hosts) openMPI(program string) side {
-	return side{openMPI.name, betweenHosts, func(ctx context.Context, s settings, g group) *exec.Cmd {
+	return side{name: openMPI.name, transport: betweenHosts, why: "Its own shared memory within a host, and TCP between hosts; the ranks yield, because they outnumber the processors of their host.", command: func(ctx context.Context, s settings, g group) *exec.Cmd {
 		args := []string{openMPI.launcher, "--mca", "plm_rsh_agent", h.enter, "--mca", "orte_keep_fqdn_hostnames", "1",
 			"--host", h.list(g.ranks), "-n", strconv.Itoa(g.ranks), "--map-by", "slot", "--bind-to", "none",
 			"--mca", "pml", "ob1", "--mca", "btl", "tcp,vader,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",

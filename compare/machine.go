@@ -31,9 +31,12 @@ func thisMachine() machine {
 		MPICH:   version(mpich.launcher, "--version"),
 
 		HugePages:  bracketed(contents("/sys/kernel/mm/transparent_hugepage/enabled")),
-		Congestion: contents("/proc/sys/net/ipv4/tcp_congestion_control"),
+		Congestion: systemCongestion(),
 	}
 }
+
+// systemCongestion returns the congestion control of sockets that do not ask for one.
+func systemCongestion() string { return contents("/proc/sys/net/ipv4/tcp_congestion_control") }
 
 func (m machine) String() string {
 	return fmt.Sprintf("%s, %d cores; Linux %s, Go %s, Open MPI %s, MPICH %s", m.CPU, m.Cores, m.Kernel, m.Go, m.OpenMPI, m.MPICH)

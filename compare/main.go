@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,43 +34,48 @@ func main() {
 
 // settings are the flags: what to measure, and for how long.
 type settings struct {
-	args       []string // the command line
-	ops        []string
-	ranks      []int
-	sizes      []int
-	transports []string // ours
-	rounds     int
-	rowTime    time.Duration // for the samples of one row
-	limit      time.Duration // for all
-	runLimit   time.Duration // for one run of a peer
-	statistic  string        // of a row: median or min
-	hosts      int           // the most network namespaces that have ranks; 0 for this machine alone
-	write      bool          // write the files in docs
+	args      []string // the command line
+	parts     []part
+	rounds    int           // full runs
+	rowTime   time.Duration // for the samples of one row
+	limit     time.Duration // for all
+	runLimit  time.Duration // for one command of a peer
+	groupSize int           // the most collectives of a group
+	statistic string        // of a row: median or min
+	hosts     int           // the most network namespaces that have ranks; 0 for this machine alone
+	write     bool          // write the files in docs
+	page      string        // what follows performance- in their names; "" for performance
 }
+
+// groupSize bounds the collectives of a group. It is small, so that the sides meet the
+// same state of the machine: other load and the placement of virtual processors change
+// within minutes.
+const groupSize = 3
 
 func (s *settings) parse(args []string) (err error) {
 	var (
 		flags      = flag.NewFlagSet("compare", flag.ContinueOnError)
-		ops        = flags.String("ops", "bcast,reduce,scatter,gather,allgather,reduce-scatter,allreduce,alltoall,barrier", "the collectives and the patterns of messages, as chorale bench names them")
-		ranks      = flags.String("n", "2,4,8", "the numbers of ranks")
-		sizes      = flags.String("sizes", "8,1024,65536,1048576,4194304", "bytes of one rank's message")
-		transports = flags.String("transports", "inproc,shm,shm-alloc,tcp", "our transports, and shm-alloc: shm with buffers from Alloc; those that do not exist here are omitted")
-		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one round")
+		ops        = flags.String("ops", "", "calls, as chorale bench names them, and whole parts: collectives, messages and forms (default all parts)")
+		ranks      = flags.String("n", "", "the numbers of ranks (default 2,4,8 for collectives, 2 for messages and forms)")
+		sizes      = flags.String("sizes", "", "bytes of one rank's message (default 8,1024,65536,1048576,4194304 for collectives, some of them for messages and forms)")
+		transports = flags.String("transports", "", "our transports, and shm-alloc: shm with buffers from Alloc; those that do not exist here are omitted (default inproc,shm,shm-alloc,tcp for collectives, some of them for messages and forms)")
+		short      = flags.Bool("short", false, "a quick look: n of 2 and 4, few sizes, one run")
 	)
-	flags.IntVar(&s.rounds, "rounds", 4, "how often each side measures everything")
-	flags.DurationVar(&s.rowTime, "time", 100*time.Millisecond, "for the samples of one row")
-	flags.DurationVar(&s.limit, "limit", 19*time.Minute, "no round begins that would end later")
-	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one run of a peer, and a quarter of it for MPICH with more ranks than processors; a run that takes longer is killed and not repeated")
+	flags.IntVar(&s.rounds, "rounds", 3, "the number of full runs: in each, every side measures everything by new processes")
+	flags.DurationVar(&s.rowTime, "time", 30*time.Millisecond, "for the samples of one row")
+	flags.DurationVar(&s.limit, "limit", 27*time.Minute, "no run begins that would end later")
+	flags.DurationVar(&s.runLimit, "run-limit", time.Minute, "for one command of a peer; a command that takes longer is killed and not repeated")
 	flags.StringVar(&s.statistic, "figure", "median", "the statistic of a row that is compared: median, or min if other programs disturb the machine")
 	hosts := flags.String("hosts", "", "compare between so many hosts, as in 2,4: network namespaces of this machine, with two ranks on each; takes root")
-	forms := flags.Bool("forms", false, "compare the forms of calls: nonblocking, prepared, uneven and others; a bounded choice of calls, sizes and ranks, which the other flags change")
 	flags.BoolVar(&s.write, "write", false, "write docs/performance.md, .json and .svg, or those of performance-hosts")
+	flags.StringVar(&s.page, "page", "", "with --write, write docs/performance-`NAME`.md, .json and .svg: the page of another machine")
 	s.args = args
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	s.groupSize = groupSize
 	if *short {
-		*ranks, *sizes, s.rounds, s.rowTime, s.runLimit = "2,4", "8,65536", 1, 10*time.Millisecond, 12*time.Second
+		s.rounds, s.rowTime, s.runLimit, s.groupSize = 1, 10*time.Millisecond, 12*time.Second, 100
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag: see --help", flags.Arg(0))
@@ -80,66 +86,57 @@ func (s *settings) parse(args []string) (err error) {
 	if s.statistic != "median" && s.statistic != "min" {
 		return fmt.Errorf("figure %q: want median or min", s.statistic)
 	}
+	if !pageName.MatchString(s.page) {
+		return fmt.Errorf("page %q: want letters, digits and -", s.page)
+	}
 	if *hosts != "" {
-		if err := s.parseHosts(flags, *hosts, ranks, sizes, transports); err != nil {
+		if err := s.parseHosts(flags, *hosts, ops, ranks, sizes, transports); err != nil {
 			return err
 		}
 	}
-	if *forms {
-		if s.write {
-			return fmt.Errorf("--forms and --write: the pages in docs are of plain calls")
-		}
-		s.chooseForms(flags, ops, ranks, sizes, transports)
-	}
-	s.ops = strings.Split(*ops, ",")
-	for _, t := range strings.Split(*transports, ",") {
-		if slices.Contains(launch.Transports, withoutAlloc(t)) && t != "auto" {
-			s.transports = append(s.transports, t)
-		}
-	}
-	if s.transports == nil {
-		return fmt.Errorf("transports %s: want some of %s", *transports, strings.Join(launch.Transports, ", "))
-	}
-	if s.ranks, err = numbers(*ranks); err != nil {
-		return err
-	}
-	s.sizes, err = numbers(*sizes)
-	return err
+	return s.parseParts(*ops, *ranks, *sizes, *transports, *short)
 }
 
-// formsCompared are calls of every form that bench has: for each form, those in which a
-// library can do something else than in the plain call.
-const formsCompared = "bcast:nonblocking,allreduce:nonblocking,alltoall:nonblocking,barrier:nonblocking," +
-	"bcast:overlap,allreduce:overlap,alltoall:overlap," +
-	"bcast:prepared,allreduce:prepared,alltoall:prepared," +
-	"scatter:uneven,gather:uneven,allgather:uneven,reduce-scatter:uneven,alltoall:uneven," +
-	"allreduce:half,alltoall:half,split," +
-	"allreduce:func,allreduce:slices,reduce-scatter:slices," +
-	"exchange:columns,scatter:columns,gather:columns"
+// pageName is what may follow performance- in a name of a file.
+var pageName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
 
-// chooseForms sets what differs in a comparison of forms, unless a flag says otherwise.
-func (s *settings) chooseForms(flags *flag.FlagSet, ops, ranks, sizes, transports *string) {
-	named := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
-	for name, choice := range map[string]struct {
-		flag  *string
-		value string
-	}{
-		"ops": {ops, formsCompared}, "n": {ranks, "2,4"}, "sizes": {sizes, "8,65536,1048576"}, "transports": {transports, "inproc,shm"},
-	} {
-		if !named[name] && !(named["short"] && name == "sizes") {
-			*choice.flag = choice.value
+// parseParts sets the parts; an empty list stands for the default.
+func (s *settings) parseParts(ops, ranks, sizes, transports string, short bool) (err error) {
+	s.parts = chooseParts(ops)
+	for i := range s.parts {
+		p := &s.parts[i]
+		switch {
+		case ranks != "":
+			if p.ranks, err = numbers(ranks); err != nil {
+				return err
+			}
+		case short:
+			p.ranks = slices.DeleteFunc(p.ranks, func(n int) bool { return n > 4 })
+		}
+		switch {
+		case sizes != "":
+			if p.sizes, err = numbers(sizes); err != nil {
+				return err
+			}
+		case short:
+			p.sizes = []int{8, 64 << 10}
+		}
+		if transports != "" {
+			p.transports = strings.Split(transports, ",")
+		}
+		p.transports = slices.DeleteFunc(p.transports, func(t string) bool {
+			return !slices.Contains(launch.Transports, withoutAlloc(t)) || t == "auto"
+		})
+		if len(p.transports) == 0 {
+			return fmt.Errorf("transports %s: want some of %s", transports, strings.Join(launch.Transports, ", "))
 		}
 	}
-	if !named["time"] && !named["short"] {
-		s.rowTime = 30 * time.Millisecond
-	}
+	return nil
 }
 
 // parseHosts sets what differs in a comparison between hosts.
-func (s *settings) parseHosts(flags *flag.FlagSet, hosts string, ranks, sizes, transports *string) error {
-	named := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { named[f.Name] = true })
+func (s *settings) parseHosts(flags *flag.FlagSet, hosts string, ops, ranks, sizes, transports *string) error {
+	named := named(flags)
 	if named["n"] || named["transports"] {
 		return fmt.Errorf("--hosts %s: want neither --n nor --transports: each host has %d ranks, and TCP connects the hosts", hosts, ranksPerHost)
 	}
@@ -154,11 +151,20 @@ func (s *settings) parseHosts(flags *flag.FlagSet, hosts string, ranks, sizes, t
 		all[i] *= ranksPerHost
 	}
 	*ranks, *transports = list(all), "tcp"
+	if !named["ops"] {
+		*ops = collectives
+	}
 	if !named["sizes"] && !named["short"] {
 		*sizes = "8,1024,65536,1048576"
 	}
 	if !named["limit"] {
 		s.limit = 8 * time.Minute
+	}
+	if !named["time"] && !named["short"] {
+		s.rowTime = 100 * time.Millisecond
+	}
+	if !named["page"] {
+		s.page = "hosts"
 	}
 	return nil
 }
@@ -188,16 +194,21 @@ func run(ctx context.Context, s settings) error {
 		}
 		defer namespaces.close()
 	}
-	sides, err := build(ctx, s, dir, namespaces)
+	sides, omitted, err := build(ctx, s, dir, namespaces)
 	if err != nil {
 		return err
 	}
+	for _, why := range omitted {
+		fmt.Fprintln(os.Stderr, why)
+	}
+	fmt.Fprintln(os.Stderr, s.estimate(sides))
 	began := time.Now()
 	m, err := measure(ctx, s, sides)
 	if err != nil {
 		return err
 	}
 	r := newReport(s, m, began)
+	r.Omitted = omitted
 	if err := r.text(os.Stdout); err != nil || !s.write {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -58,22 +59,29 @@ func (s *series) set(round int, time float64) {
 
 // measurements are the times of all sides.
 type measurements struct {
-	sides  []side
-	series map[string]map[cell][]series // by side
-	order  []cell                       // in which the cells were first measured
-	rounds int
+	sides   []side
+	series  map[string]map[cell][]series // by side
+	limits  map[string]map[cell]*series  // of the machine for each of ours, measured with it
+	machine []limits                     // of each round
+	order   []cell                       // in which the cells were first measured
+	rounds  int
+}
+
+func newMeasurements(sides []side) *measurements {
+	return &measurements{sides: sides, series: map[string]map[cell][]series{}, limits: map[string]map[cell]*series{}}
 }
 
 // measure runs the rounds, in which the sides alternate.
 func measure(ctx context.Context, s settings, sides []side) (*measurements, error) {
-	m := &measurements{sides: sides, series: map[string]map[cell][]series{}}
+	m := newMeasurements(sides)
 	slow := map[string]bool{} // runs that exceeded their time limit
 	began := time.Now()
 	for m.rounds < s.rounds {
 		if spent := time.Since(began); m.rounds > 0 && spent+spent/time.Duration(m.rounds) > s.limit {
-			fmt.Fprintf(os.Stderr, "%d of %d rounds fit into %v\n", m.rounds, s.rounds, s.limit)
+			fmt.Fprintf(os.Stderr, "%d of %d runs fit into %v\n", m.rounds, s.rounds, s.limit)
 			break
 		}
+		m.machine = append(m.machine, limits{})
 		for _, g := range s.groups() {
 			if err := m.runGroup(ctx, s, g, slow); err != nil {
 				return nil, err
@@ -84,49 +92,23 @@ func measure(ctx context.Context, s settings, sides []side) (*measurements, erro
 	return m, nil
 }
 
-// A group is a set of cells that all sides measure one right after another.
-type group struct {
-	ranks int
-	root  string
-	ops   []string
-}
-
-// groupSize bounds the collectives of a group. It is small, so that the sides meet the
-// same state of the machine: other load and the placement of virtual processors change
-// within minutes.
-const groupSize = 3
-
-// groups returns the groups of a round.
-func (s settings) groups() (all []group) {
-	for _, ranks := range s.ranks {
-		for _, root := range []string{rotatingRoot, fixedRoot} {
-			ops := s.ops
-			if root == fixedRoot {
-				ops = intersect(ops, rooted)
-			}
-			for some := range slices.Chunk(ops, groupSize) {
-				all = append(all, group{ranks, root, some})
-			}
-		}
-	}
-	return all
-}
-
 // runGroup lets each side measure a group. If a peer exceeds its time limit, the rows
 // that it has printed count, and it does not measure this group again.
 func (m *measurements) runGroup(ctx context.Context, s settings, g group, slow map[string]bool) error {
 	for _, side := range m.sides {
+		g := side.restrict(s, g)
 		run := fmt.Sprint(side, g)
-		if slow[run] {
+		if len(g.ops) == 0 || slow[run] {
 			continue
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d, n=%d, root %s, %s: %v\n", m.rounds+1, s.rounds, g.ranks, rootName(g.root), strings.Join(g.ops, " "), side)
-		rows, err := side.measure(ctx, s, g)
+		fmt.Fprintf(os.Stderr, "run %d of %d, n=%d, root %s, %s: %v\n", m.rounds+1, s.rounds, g.ranks, rootName(g.root), strings.Join(g.ops, " "), side)
+		rows, allowed, err := side.measure(ctx, s, g)
 		if err != nil && (side.ours() || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
 			return err
 		}
 		slow[run] = err != nil
 		m.add(side, g.root, rows, s.statistic)
+		m.addLimits(side, g.root, rows, allowed)
 	}
 	return nil
 }
@@ -176,10 +158,33 @@ func (m *measurements) add(s side, root string, rows []bench.Row, statistic stri
 	}
 }
 
-// measure runs a side's program and returns its rows. If the program exceeds its time
+// addLimits adds what the machine allowed the rows of one of ours, in the present round.
+func (m *measurements) addLimits(s side, root string, rows []bench.Row, allowed *bench.Limits) {
+	if !s.ours() || allowed == nil {
+		return
+	}
+	m.machine[m.rounds].add(*allowed)
+	byCell := m.limits[s.String()]
+	if byCell == nil {
+		byCell = map[cell]*series{}
+		m.limits[s.String()] = byCell
+	}
+	for _, r := range rows {
+		c := cell{r.Collective, root, r.Ranks, r.Bytes}
+		if time := limit(c, s.transport, *allowed, runtime.NumCPU()); time > 0 {
+			if byCell[c] == nil {
+				byCell[c] = &series{}
+			}
+			byCell[c].set(m.rounds, time)
+		}
+	}
+}
+
+// measure runs a side's program and returns its rows, and the machine's limits if it has
+// measured them. If the program exceeds its time
 // limit, these are the rows printed so far, with context.DeadlineExceeded.
-func (s side) measure(ctx context.Context, set settings, g group) ([]bench.Row, error) {
-	limited, cancel := context.WithTimeout(ctx, s.timeout(set, g))
+func (s side) measure(ctx context.Context, set settings, g group) ([]bench.Row, *bench.Limits, error) {
+	limited, cancel := context.WithTimeout(ctx, s.timeout(set))
 	defer cancel()
 	cmd := s.command(limited, set, g)
 	var stdout, stderr bytes.Buffer
@@ -190,29 +195,31 @@ func (s side) measure(ctx context.Context, set settings, g group) ([]bench.Row, 
 	if limited.Err() != nil {
 		err = fmt.Errorf("%v with %d ranks: %w", s, g.ranks, limited.Err())
 	} else if err != nil {
-		return nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, g.ranks, err, stderr.Bytes())
+		return nil, nil, fmt.Errorf("%v with %d ranks: %w\n%s", s, g.ranks, err, stderr.Bytes())
 	}
-	rows, bad := decode(&stdout)
+	rows, allowed, bad := decode(&stdout)
 	if bad != nil && err == nil {
 		err = fmt.Errorf("%v with %d ranks: reading its rows: %w", s, g.ranks, bad)
 	}
-	return rows, err
+	return rows, allowed, err
 }
 
-// decode reads the output of either side: rows, or objects that hold rows.
-func decode(r io.Reader) (rows []bench.Row, err error) {
+// decode reads the output of either side: rows, or objects that hold rows and the machine's
+// limits.
+func decode(r io.Reader) (rows []bench.Row, allowed *bench.Limits, err error) {
 	for d := json.NewDecoder(r); ; {
 		var v struct {
 			bench.Row
-			Rows []bench.Row `json:"rows"`
+			Rows   []bench.Row   `json:"rows"`
+			Limits *bench.Limits `json:"limits"`
 		}
 		if err := d.Decode(&v); err == io.EOF {
-			return rows, nil
+			return rows, allowed, nil
 		} else if err != nil {
-			return rows, err
+			return rows, allowed, err
 		}
 		if v.Rows != nil {
-			rows = append(rows, v.Rows...)
+			rows, allowed = append(rows, v.Rows...), v.Limits
 		} else {
 			rows = append(rows, v.Row)
 		}

@@ -9,23 +9,30 @@ import (
 
 // text prints the report for a terminal.
 func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s\n%s; the %s of a row, the median of %s\n", r.Date, r.Command, r.Machine, r.Statistic, plural(r.Rounds, "round"))
+	fmt.Fprintf(w, "%s, %s\n%s; the %s of a row, the median of %s\n", r.Date, r.Command, r.Machine, r.Statistic, plural(r.Rounds, "full run"))
 	for _, note := range r.notes() {
 		fmt.Fprintln(w, note)
 	}
-	fmt.Fprintln(w, "peer's best over ours; in parentheses our time and the peer's, in µs; in brackets our context switches of a call and the peer's; ! where we are slower")
+	fmt.Fprintln(w)
 	for _, c := range r.Results {
-		fmt.Fprintf(w, "\n%s\n", c.title())
+		fmt.Fprintln(w, c.title())
 		for _, s := range c.ByRanks {
-			fmt.Fprintf(w, "n=%d: median %s, minimum %s, %d of %d below 1\n", s.Ranks, digits(s.Median), digits(s.Minimum), s.Below, s.Cells)
+			fmt.Fprintf(w, "  n=%d: median %s, minimum %s, %d of %d below 1", s.Ranks, s.medianAndRange(), digits(s.Minimum), s.Below, s.Cells)
+			if s.ToLimit > 0 {
+				fmt.Fprintf(w, "; ours %s times the limit, the peer's %s", digits(s.ToLimit), digits(s.PeerToLimit))
+			}
+			fmt.Fprintln(w)
 		}
-		lines, ranks := c.lines()
+	}
+	fmt.Fprintln(w, "\npeer's best over ours; in parentheses our time and the peer's, in µs; in brackets our context switches of a call and the peer's; ! where we are slower; × our time over the machine's limit")
+	for _, table := range r.tables() {
+		fmt.Fprintf(w, "\n%s\n", table.title)
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, l := range lines {
+		for _, l := range table.lines {
 			fmt.Fprintf(t, "%s\t%s", l.collective, short(l.bytes))
-			for _, n := range ranks {
+			for i, column := range table.columns {
 				mark := ""
-				x, ok := l.byRanks[n]
+				x, ok := l.cells[i]
 				if !ok {
 					fmt.Fprint(t, "\t")
 					continue
@@ -33,7 +40,10 @@ func (r *report) text(w io.Writer) error {
 				if x.Ratio < 1 {
 					mark = "!"
 				}
-				fmt.Fprintf(t, "\tn=%d %s%s (%s, %s)%s", n, digits(x.Ratio), mark, digits(x.Ours.Time), digits(x.Peers[0].Time), x.switches())
+				fmt.Fprintf(t, "\t%s %s%s (%s, %s)%s", column.name, digits(x.Ratio), mark, digits(x.Ours.Time), digits(x.Peers[0].Time), x.switches())
+				if x.Limit != nil {
+					fmt.Fprintf(t, " ×%s", digits(x.toLimit()))
+				}
 			}
 			fmt.Fprintln(t)
 		}

@@ -1,56 +1,22 @@
-/* Measures MPI's collectives, and patterns of messages, with the loop of package internal/bench, whose comment
- * defines samples, their number, and the buffers. This file has the same parts
- * under the same names, and prints the same rows.
+/* Measures MPI's collectives, and patterns of messages, with the loop of package internal/bench,
+ * and prints the same rows.
  *
  * usage: mpi NAME TRANSPORT ROOT MILLISECONDS SIZE,... COLLECTIVE,...
  *
  * NAME and TRANSPORT are for the rows. ROOT -1 is a rotating root. Rank 0 prints each
  * row as a line of JSON as soon as it is measured.
- *
- * Messages of HUGE_FROM bytes or more are measured twice: in buffers on pages of the
- * system's size, and in buffers on huge pages, whose rows say so. The two share the
- * time of a row. */
+ */
 #define _GNU_SOURCE
-#include <math.h>
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <time.h>
+#include "loop.h"
 
-enum { CHECK_INTERVAL = 5, MIN_SAMPLES = 20, MAX_SAMPLES = 1000, MAX_CALLS = 1 << 20, MAX_ROOTS = 16, PAGE = 4096, HUGE_PAGE = 2 << 20, HUGE_FROM = 1 << 16 };
-static const double batch_time = 1000; /* µs */
-static const double precision = 0.01;
+static void synchronize(void) { MPI_Barrier(MPI_COMM_WORLD); }
 
-static int rank, size;
-static char *in, *out; /* of the cells that are measured now */
-
-/* A kind of buffers. */
-struct buffers {
-	const char *suffix; /* of a row's algorithm */
-	char *in, *out;
-};
-
-static double now(void) { /* µs */
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
+static void slowest_of(double *mine, double *slowest, int n) {
+	MPI_Allreduce(mine, slowest, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
-static int root, roots; /* the root rotates over ranks 0 to roots-1 */
-static int rotating;
-
-static int next_root(void) {
-	int now = root;
-	if (roots > 1)
-		root = (root + 1) % roots;
-	return now;
-}
-
-/* A call whose message has this many bytes. */
-typedef void call(int bytes);
+static void fail(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
 
 static MPI_Comm comm; /* of the collectives */
 static int comm_rank, comm_size;
@@ -178,83 +144,6 @@ static const struct {
 	{"split", "MPI_Comm_split MPI_Comm_free", do_split},
 };
 
-static long context_switches(void) {
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	return u.ru_nvcsw + u.ru_nivcsw;
-}
-
-static long switches; /* of this process, in batches */
-
-static double batch(call *run, int bytes, int n) {
-	MPI_Barrier(MPI_COMM_WORLD);
-	long before = context_switches();
-	double begin = now();
-	for (int i = 0; i < n; i++)
-		run(bytes);
-	double took = now() - begin;
-	switches += context_switches() - before;
-	return took;
-}
-
-static double mine[CHECK_INTERVAL + 1], slowest[CHECK_INTERVAL + 1];
-
-/* Runs batches, leaves the time of each on the slowest rank in slowest, and
- * returns the time since start. */
-static double run_batches(call *run, int bytes, int n, int batches, double start) {
-	for (int i = 0; i < batches; i++)
-		mine[i] = batch(run, bytes, n);
-	mine[CHECK_INTERVAL] = now() - start;
-	MPI_Allreduce(mine, slowest, CHECK_INTERVAL + 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	return slowest[CHECK_INTERVAL];
-}
-
-/* Returns the number of calls in a batch. */
-static int warm_up(call *run, int bytes, double limit) {
-	double start = now();
-	for (int n = 1;;) {
-		double elapsed = run_batches(run, bytes, n, 3, start);
-		if (fmin(fmin(slowest[0], slowest[1]), slowest[2]) < batch_time && n < MAX_CALLS)
-			n *= 2;
-		else if (elapsed >= limit)
-			return n;
-	}
-}
-
-static double samples[MAX_SAMPLES];
-
-static int ascending(const void *a, const void *b) {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median_of(const double *s, int n) { return (s[(n - 1) / 2] + s[n / 2]) / 2; }
-
-/* Returns whether the median is within precision of the true one, and sorts the
- * samples. */
-static int stable(int n) {
-	qsort(samples, n, sizeof *samples, ascending);
-	if (n < MIN_SAMPLES)
-		return 0;
-	double spread = 0.98 * sqrt(n), m = median_of(samples, n);
-	double lo = samples[(int)(n / 2.0 - spread)], hi = samples[(int)ceil(n / 2.0 + spread)];
-	return m - lo <= precision * m && hi - m <= precision * m;
-}
-
-/* Takes samples of the time of a call, and returns their number. */
-static int sample(call *run, int bytes, double warm, double limit, int *n) {
-	*n = warm_up(run, bytes, warm);
-	int have = 0;
-	switches = 0;
-	double elapsed, start = now();
-	do {
-		elapsed = run_batches(run, bytes, *n, CHECK_INTERVAL, start);
-		for (int i = 0; i < CHECK_INTERVAL; i++)
-			samples[have++] = slowest[i] / *n;
-	} while (!stable(have) && elapsed < limit && have < MAX_SAMPLES);
-	return have;
-}
-
 /* Measures a call, and prints its row. */
 static void measure(const char *collective, const char *function, call *run, int bytes, const char *name, const char *transport, struct buffers b, double warm, double limit) {
 	double mean = 0, hidden = -1, alone = 0, computing = 0;
@@ -288,30 +177,6 @@ static void measure(const char *collective, const char *function, call *run, int
 		printf(",\"overlap\":%.3g", hidden);
 	puts("}");
 	fflush(stdout);
-}
-
-/* Returns memory that is aligned to pages of a size and has been written to. If huge,
- * it is whole pages, and the kernel is advised to make them huge ones. */
-static char *reserve(size_t n, size_t page, int huge) {
-	void *p = NULL;
-	size_t all = (n + 2 * page - 1) / page * page;
-	if (posix_memalign(&p, page, all)) {
-		fprintf(stderr, "mpi: no memory for %zu bytes\n", n);
-		MPI_Abort(MPI_COMM_WORLD, 1);
-	}
-	if (huge && madvise(p, all, MADV_HUGEPAGE))
-		perror("mpi: huge pages");
-	memset(p, 1, all);
-	return p;
-}
-
-/* Returns whether a list, as in "a,b", contains the word. */
-static int listed(const char *list, const char *word) {
-	size_t n = strlen(word);
-	for (const char *at = list; (at = strstr(at, word)); at += n)
-		if ((at == list || at[-1] == ',') && (at[n] == ',' || at[n] == 0))
-			return 1;
-	return 0;
 }
 
 /* Returns how many messages each buffer holds. */
@@ -402,6 +267,7 @@ int main(int argc, char **argv) {
 		inits = forms[which].init;
 		measure_sizes(forms[which].collective, forms[which].function, forms[which].run, argv, small, huge);
 	}
+	check_congestion();
 	MPI_Finalize();
 	return 0;
 }
