@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"math"
@@ -369,6 +370,27 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		if err := s.parse(strings.Fields(args)); err == nil {
 			t.Errorf("%s: no error", args)
 		}
+	}
+}
+
+func TestAProgramThatFailsEndsTheComparisonUnlessItIsOptional(t *testing.T) {
+	var s settings
+	if err := s.parse(strings.Fields("--ops barrier --n 2 --transports tcp --rounds 2")); err != nil {
+		t.Fatal(err)
+	}
+	fails := side{name: "Gloo", transport: "tcp", command: func(ctx context.Context, _ settings, _ group) *exec.Cmd {
+		return exec.CommandContext(ctx, "go", "no-such-command")
+	}}
+	if _, err := measure(t.Context(), s, []side{fails}); err == nil {
+		t.Error("no error")
+	}
+	fails.optional = true
+	m, err := measure(t.Context(), s, []side{fails})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.failed) != 1 || !strings.HasPrefix(m.failed[0], "Gloo over tcp was not measured to the end with 2 ranks and barrier: ") || m.rounds != 2 {
+		t.Errorf("%d runs, without %q", m.rounds, m.failed)
 	}
 }
 

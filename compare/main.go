@@ -208,7 +208,7 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	r := newReport(s, m, began)
-	r.Omitted = omitted
+	r.Omitted = append(omitted, m.failed...)
 	if err := r.text(os.Stdout); err != nil || !s.write {
 		return err
 	}

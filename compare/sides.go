@@ -18,6 +18,7 @@ type side struct {
 	transport string // ours: inproc, shm, shm-alloc, tcp; theirs: shm, tcp
 	config    string // what tells it from other sides of the same library and transport
 	why       string // it is configured as it is
+	optional  bool   // if its program fails, the page says so, and the others are measured
 	// takes returns which calls of a group the side measures; nil stands for all.
 	takes func(g group) []string
 	// command returns the program that measures a group. It prints rows as JSON.
@@ -184,7 +185,7 @@ const maxGlooCrowd = 2
 
 // glooSide is Gloo over TCP.
 func glooSide(program, dir, congestion string) side {
-	s := side{name: gloo.name, transport: "tcp", why: "Its defaults, every algorithm of allreduce that it has, and the congestion control of chorale's sockets. Each rank has a second thread, which spins: ranks beyond two for each processor are not measured.",
+	s := side{name: gloo.name, transport: "tcp", optional: true, why: "Its defaults, every algorithm of allreduce that it has, and the congestion control of chorale's sockets. Each rank has a second thread, which spins: ranks beyond two for each processor are not measured.",
 		takes: when(func(g group) bool {
 			return g.part == collectives && g.root == rotatingRoot && g.ranks <= maxGlooCrowd*runtime.NumCPU()
 		})}
