@@ -26,7 +26,7 @@ fuzz:
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
 
-# compare takes about 21 minutes, 27 at most, and writes docs/performance.md, .json and
+# compare takes about 20 minutes, 27 at most, and writes docs/performance.md, .json and
 # .svg. For a part: make compare ARGS='--transports tcp --ops allreduce --n 2,4'.
 ARGS = --write
 
