@@ -56,6 +56,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "chorale",
 		Short:         "Collective communication: run it, see it, check it",
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -69,6 +70,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newEnv(), newGuard(), newAgent(), newBenchRank())
 	return root
 }

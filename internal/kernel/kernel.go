@@ -64,6 +64,10 @@ const loops path = 0
 
 func (p path) String() string { return pathNames[p] }
 
+// Instructions names those that the kernels of this processor use: "avx512", "avx2",
+// "neon", or "loops" for Go's own.
+func Instructions() string { return best.String() }
+
 // A key says what a kernel is for.
 type key struct {
 	op   Op
