@@ -118,7 +118,7 @@ func (k *call) resolve(c sched.Collective, spec string) (*Algorithm, string, err
 	name := params[0]
 	a := find(c, name)
 	if a == nil {
-		return nil, "", fmt.Errorf("no algorithm %q: want %s", name, names(c))
+		return nil, "", unknown(c, name)
 	}
 	if err := k.ranks(c); err != nil {
 		return nil, "", err

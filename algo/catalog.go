@@ -3,7 +3,6 @@ package algo
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/chorale-go/chorale/sched"
 )
@@ -129,12 +128,13 @@ func For(c sched.Collective) []Algorithm {
 	return slices.DeleteFunc(Catalog(), func(a Algorithm) bool { return a.Collective != c })
 }
 
-// Lookup returns the algorithm of the given name, which stands without parameters.
+// Lookup returns the algorithm of the given name, which stands without parameters. Its
+// error is a [*sched.UnknownError].
 func Lookup(c sched.Collective, name string) (Algorithm, error) {
 	if a := find(c, name); a != nil {
 		return *a, nil
 	}
-	return Algorithm{}, fmt.Errorf("algo: %v has no algorithm %q: want %s", c, name, names(c))
+	return Algorithm{}, fmt.Errorf("algo: %v: %w", c, unknown(c, name))
 }
 
 func find(c sched.Collective, name string) *Algorithm {
@@ -146,16 +146,17 @@ func find(c sched.Collective, name string) *Algorithm {
 	return nil
 }
 
-// names lists the algorithms of a collective in one line.
-func names(c sched.Collective) string {
-	var all []string
+// unknown is the error for a name that no algorithm of the collective has.
+func unknown(c sched.Collective, name string) error {
+	return &sched.UnknownError{What: "algorithm", Name: name, Known: names(c)}
+}
+
+// names returns those of the algorithms of a collective.
+func names(c sched.Collective) (all []string) {
 	for _, a := range catalog {
 		if a.Collective == c {
 			all = append(all, a.Name)
 		}
 	}
-	if len(all) == 0 {
-		return fmt.Sprintf("another collective, %v has no algorithms", c)
-	}
-	return strings.Join(all, ", ")
+	return all
 }

@@ -108,7 +108,7 @@ func (q *query) all(constraints Constraints) (all []candidate, err error) {
 	}
 	for _, name := range constraints.Candidates {
 		if find(q.collective, name) == nil {
-			return nil, fmt.Errorf("no algorithm %q: want %s", name, names(q.collective))
+			return nil, unknown(q.collective, name)
 		}
 	}
 	for _, a := range catalog {
@@ -123,7 +123,7 @@ func (q *query) all(constraints Constraints) (all []candidate, err error) {
 	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s: not for %v words, or not for what the call needs: want others of %s",
-			cmp.Or(strings.Join(constraints.Candidates, "+"), "all"), q.words, names(q.collective))
+			cmp.Or(strings.Join(constraints.Candidates, "+"), "all"), q.words, strings.Join(names(q.collective), ", "))
 	}
 	slices.SortStableFunc(all, candidate.compare)
 	return all, nil

@@ -68,18 +68,15 @@ func (c Collective) String() string {
 	return fmt.Sprintf("Collective(%d)", uint8(c))
 }
 
-// ParseCollective is the inverse of [Collective.String].
+// ParseCollective is the inverse of [Collective.String]. Its error is an [*UnknownError].
 func ParseCollective(name string) (Collective, error) {
+	known := make([]string, len(collectives))
 	for i := range collectives {
-		if collectives[i].name == name {
+		if known[i] = collectives[i].name; known[i] == name {
 			return Collective(i), nil
 		}
 	}
-	known := ""
-	for i := range collectives {
-		known += " " + collectives[i].name
-	}
-	return 0, fmt.Errorf("sched: no collective %q: the known ones are%s", name, known)
+	return 0, &UnknownError{"collective", name, known}
 }
 
 // Rooted reports whether one rank is the source or the destination of all data.

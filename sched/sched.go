@@ -30,7 +30,7 @@ func ParseBuffer(s string) (Buffer, error) {
 			return Buffer(i), nil
 		}
 	}
-	return 0, fmt.Errorf("sched: no buffer %q: want in, out or scratch", s)
+	return 0, &UnknownError{"buffer", s, []string{"in", "out", "scratch"}}
 }
 
 // A Combine says how incoming blocks change the blocks that they land on: [Replace] puts
@@ -61,7 +61,7 @@ func ParseCombine(s string) (Combine, error) {
 			return Combine(i), nil
 		}
 	}
-	return 0, fmt.Errorf("sched: no way to combine %q: want left or right, or nothing to replace", s)
+	return 0, fmt.Errorf("no way to combine %q: want left or right, or nothing to replace", s)
 }
 
 // A Range is the half-open range of blocks Lo, Lo+1, …, Hi-1.

@@ -285,7 +285,7 @@ rank 2
 func TestParseErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  `sched: no schedule: want a first line like "schedule bcast mine"`,
-		"schedule bcats x":                  `sched: line 1: sched: no collective "bcats": the known ones are bcast reduce scatter gather allgather reduce-scatter allreduce alltoall scan exscan barrier shift`,
+		"schedule bcats x":                  `sched: line 1: no collective "bcats": want bcast, or another of bcast, reduce, scatter, gather, allgather, reduce-scatter, allreduce, alltoall, scan, exscan, barrier, shift`,
 		"ranks 3":                           `sched: line 1: "ranks" before the line "schedule COLLECTIVE NAME"`,
 		"schedule bcast x\nranks three":     `sched: line 2: "three": want a number`,
 		"schedule bcast x\nranks 2\nrank 2": `sched: line 3: rank 2 of 2: want 0 to 1 (a line "ranks P" comes first)`,

@@ -14,21 +14,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/launch"
 )
 
 func newBench() *cobra.Command {
 	var (
-		ranks    ranges
-		how      = choice{"auto", append(slices.Clone(launch.Transports), "mpi")}
-		bytes    = sizes{8, 1 << 10, 64 << 10, 1 << 20, 4 << 20}
-		config   benchConfig
-		root     int
-		noVerify bool
-		plot     string
-		mpiexec  string
+		ranks      = numbersOfRanks()
+		transports = words(transportChoice("mpi"))
+		bytes      = sizes("bytes", 8, 1<<10, 64<<10, 1<<20, 4<<20)
+		algorithms = algorithmList()
+		config     benchConfig
+		root       int
+		noVerify   bool
+		plot       string
+		mpiexec    string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP[:FORM]…] -n N",
@@ -86,9 +86,10 @@ for tcp, and that of a cache line for the other transports.
 With --transport mpi, --mpiexec starts the ranks: the launcher of the MPI that this
 command was built with (go build -tags mpi,mpich or mpi,ompi), with its options.
 
-Before and after the samples, the result of a call is verified on every rank. With
---algorithm all, algorithms that do not take N ranks are skipped, and * marks the
-fastest for each collective and size.
+Before and after the samples, the result of a call is verified on every rank.
+Flags that take lists take commas, or are given again: there is a row for each
+combination. One that does not fit is skipped, and standard error says why. Of
+several algorithms, * marks the fastest for each collective and size.
 
 An interrupt ends the measurement at once, and the rows measured so far are
 printed.
@@ -104,7 +105,7 @@ A limit that could not be measured is 0, and so are the ratios to it. "huge" is 
 time between buffers on huge pages, for 64 KiB and more.
 With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
-  chorale bench bcast reduce -n 2,4,8 --transport inproc --sizes 8,64K
+  chorale bench bcast reduce -n 2,4,8 --transport inproc,shm --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
   chorale bench pingpong exchange rate halo -n 2 --transport shm
   chorale bench allreduce allreduce:nonblocking allreduce:overlap -n 2 --sizes 8,1M
@@ -114,9 +115,9 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8 or 2,4,8")
-	flags.Var(&how, "transport", "how the ranks exchange messages: inproc measures goroutines, the others processes")
+	flags.Var(&transports, "transport", "how the ranks exchange messages, one or more of auto, inproc, shm, tcp, mpi: inproc measures goroutines, the others processes")
 	flags.Var(&bytes, "sizes", "bytes of one rank's message, as in 8,64K,4M")
-	flags.StringVar(&config.Algorithm, "algorithm", "", "an algorithm, with parameters if need be, or all; see chorale list (default the one that is selected)")
+	flags.Var(&algorithms, "algorithm", "algorithms, with parameters if need be, as in ring,tree or chain,segment=8K; or all; see chorale list (default: the one that is selected)")
 	flags.IntVar(&root, "root", 0, "the root of every call (default each rank in turn)")
 	flags.DurationVar(&config.Time, "time", 200*time.Millisecond, "the time for the samples of one row")
 	flags.IntVar(&config.Count, "count", 1, "the number of times that everything is measured")
@@ -124,13 +125,16 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	flags.BoolVar(&config.Alloc, "alloc", false, "buffers from chorale.Alloc, in memory that the ranks of a host share")
 	var remote remoteFlags
 	remote.add(cmd)
-	format := addFormat(cmd, "table", "json", "gobench")
+	format := addFormat(cmd, "table", "csv", "json", "gobench")
 	flags.StringVar(&mpiexec, "mpiexec", "mpiexec", "the launcher of the MPI, and its options")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
-		config.Root, config.Sizes, config.Verify = bench.RotatingRoot, bytes, !noVerify
+		config.Root, config.Sizes, config.Verify = bench.RotatingRoot, bytes.values, !noVerify
+		config.Algorithms = algorithms.orNone()
+		config.Several = len(ranks.values)*len(config.Algorithms) > 1 || config.Algorithms[0] == all
+		only := func(how string) bool { return slices.Contains(transports.values, how) }
 		if flags.Changed("root") {
 			config.Root = root
 			if root < 0 {
@@ -144,16 +148,16 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		if err != nil {
 			return err
 		}
-		if hosts != nil && how.value == "inproc" {
+		if hosts != nil && only("inproc") {
 			return callErrorf("--hosts and --transport inproc: goroutines are on one host: want auto or tcp")
 		}
-		if hosts != nil && how.value == "mpi" {
+		if hosts != nil && only("mpi") {
 			return callErrorf("--hosts and --transport mpi: the launcher of the MPI knows the hosts: want --mpiexec with its option")
 		}
-		if flags.Changed("mpiexec") && how.value != "mpi" {
-			return callErrorf("--mpiexec and --transport %s: want mpi", how.value)
+		if flags.Changed("mpiexec") && !only("mpi") {
+			return callErrorf("--mpiexec and --transport %s: want mpi", &transports)
 		}
-		m := measurement{config: config, transport: how.value, remote: hosts, mpiexec: strings.Fields(mpiexec), progress: terminal(os.Stderr)}
+		m := measurement{config: config, transports: transports.values, remote: hosts, mpiexec: strings.Fields(mpiexec), progress: terminal(os.Stderr)}
 		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}
 		}
@@ -179,19 +183,20 @@ type measurement struct {
 	Rows   []bench.Row  `json:"rows"`
 	Limits bench.Limits `json:"limits"`
 
-	config    benchConfig
-	transport string
-	remote    *launch.Remote // the ranks' hosts; nil for this one
-	mpiexec   []string       // what starts the ranks of an MPI
-	jobs      []benchJob
-	all       int       // the number of rows when it is complete
-	progress  io.Writer // nil unless progress is shown
+	config     benchConfig
+	transports []string
+	remote     *launch.Remote // the ranks' hosts; nil for this one
+	mpiexec    []string       // what starts the ranks of an MPI
+	jobs       []benchJob
+	all        int       // the number of rows when it is complete
+	progress   io.Writer // nil unless progress is shown
 }
 
-// A benchJob is the cells for one number of ranks.
+// A benchJob is the cells for one number of ranks over one transport.
 type benchJob struct {
-	ranks int
-	cells []bench.Cell
+	ranks     int
+	transport string
+	cells     []bench.Cell
 }
 
 // prepare lists the cells to measure. It prints on stderr which ones are skipped.
@@ -200,20 +205,28 @@ func (m *measurement) prepare(ranks []int, stderr io.Writer) error {
 		return fmt.Errorf("no number of ranks: want -n N")
 	}
 	m.Rows = []bench.Row{}
+	var notes skips
 	for _, p := range ranks {
 		cells, skipped, err := m.config.cells(p)
 		if err != nil {
 			return err
 		}
-		for _, why := range skipped {
-			fmt.Fprintf(stderr, "skipped: %v\n", why)
+		notes = append(notes, skipped...)
+		if len(cells) == 0 {
+			continue
 		}
 		if err := affordable(cells, p); err != nil {
 			return err
 		}
-		m.jobs = append(m.jobs, benchJob{p, cells})
-		m.all += len(cells)
+		for _, transport := range m.transports {
+			m.jobs = append(m.jobs, benchJob{p, transport, cells})
+			m.all += len(cells)
+		}
 	}
+	if m.all == 0 {
+		return notes[0]
+	}
+	notes.print(stderr)
 	return nil
 }
 
@@ -290,29 +303,4 @@ func (m *measurement) markWinners() {
 	for c, i := range fastest {
 		m.Rows[i].Winner = len(algorithms[c]) > 1
 	}
-}
-
-// sizes is the value of a flag: a list of numbers of bytes.
-type sizes []int
-
-func (s *sizes) Type() string { return "LIST" }
-
-func (s *sizes) String() string {
-	var words []string
-	for _, n := range *s {
-		words = append(words, algo.FormatBytes(n))
-	}
-	return strings.Join(words, ",")
-}
-
-func (s *sizes) Set(text string) error {
-	*s = nil
-	for part := range strings.SplitSeq(text, ",") {
-		var one size
-		if one.Set(part) != nil {
-			return fmt.Errorf("want numbers of bytes, as in 8,64K,4M")
-		}
-		*s = append(*s, int(one))
-	}
-	return nil
 }

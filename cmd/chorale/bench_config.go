@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -18,7 +19,9 @@ import (
 // is short enough to be an argument of the ranks.
 type benchConfig struct {
 	Collectives []string // and patterns
-	Algorithm   string   // "" for the one that is selected, "all" for all
+	Named       bool     // the user has named them
+	Algorithms  []string // "" for the one that is selected, "all" for all
+	Several     bool     // what does not fit is skipped
 	Root        int      // of every call, or bench.RotatingRoot
 	Sizes       []int
 	Count       int
@@ -44,25 +47,31 @@ func (c *benchConfig) complete(named []string) error {
 			return err
 		}
 	}
-	c.Collectives = named
+	c.Collectives, c.Named = named, true
 	if len(named) > 0 {
 		return nil
 	}
-	name, _, _ := strings.Cut(c.Algorithm, ",")
+	for _, spec := range c.Algorithms {
+		if spec != "" && spec != all {
+			if err := inCatalog(spec); err != nil {
+				return err
+			}
+		}
+	}
 	for _, op := range sched.Collectives() {
-		_, err := algo.Lookup(op, name)
-		if name == "" || name == "all" || err == nil {
+		if len(c.specs(bench.Cell{Collective: op})) > 0 {
 			c.Collectives = append(c.Collectives, op.String())
 		}
 	}
-	if len(c.Collectives) == 0 {
-		return fmt.Errorf("no collective has an algorithm %q: see chorale list", name)
-	}
+	c.Named = false
 	return nil
 }
 
-// cells returns the cells on p ranks, in order. With all algorithms, those that do
-// not take a call are skipped; skipped are the reasons.
+// all is the algorithm that stands for all.
+const all = "all"
+
+// cells returns the cells on p ranks, in order. Of several combinations, those that do not
+// fit are skipped; skipped are the reasons.
 func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err error) {
 	for _, name := range c.Collectives {
 		cell, err := parseCell(name)
@@ -76,11 +85,12 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 		for _, size := range sizes {
 			for _, spec := range c.specs(cell) {
 				cell.Algorithm, cell.Root, cell.Bytes = spec, c.Root, size
+				var unknown *sched.UnknownError
 				err := possible(cell, p)
 				switch {
 				case err == nil:
 					cells = append(cells, cell)
-				case c.Algorithm != "all":
+				case !c.Several || errors.As(err, &unknown):
 					return nil, nil, err
 				case size == sizes[0]:
 					skipped = append(skipped, err)
@@ -110,17 +120,24 @@ func parseCell(name string) (cell bench.Cell, err error) {
 	return cell, cell.Valid()
 }
 
+// specs returns the algorithms of a cell. Where the user has named no collective, a name
+// stands for those that have it.
 func (c *benchConfig) specs(cell bench.Cell) (specs []string) {
-	if c.Algorithm != "all" {
-		return []string{c.Algorithm}
+	for _, spec := range c.Algorithms {
+		name, _, _ := strings.Cut(spec, ",")
+		_, unknown := algo.Lookup(cell.Collective, name)
+		switch {
+		case spec == all && (cell.Pattern != "" || cell.Form == "columns"):
+			specs = append(specs, "")
+		case spec == all:
+			for _, a := range algo.For(cell.Collective) {
+				specs = append(specs, a.Name)
+			}
+		case spec == "" || c.Named || unknown == nil:
+			specs = append(specs, spec)
+		}
 	}
-	if cell.Pattern != "" || cell.Form == "columns" {
-		return []string{""}
-	}
-	for _, a := range algo.For(cell.Collective) {
-		specs = append(specs, a.Name)
-	}
-	return specs
+	return unique(specs)
 }
 
 // possible returns an error if a cell cannot be measured on p ranks.

@@ -21,7 +21,7 @@ import (
 
 // runJob measures one number of ranks.
 func (m *measurement) runJob(ctx context.Context, job benchJob) error {
-	if m.transport == "inproc" {
+	if job.transport == "inproc" {
 		return chorale.Run(ctx, job.ranks, func(ctx context.Context, c *chorale.Comm) error {
 			return measure(ctx, c, "inproc", &m.config, func(row bench.Row) error {
 				m.add(row)
@@ -29,7 +29,7 @@ func (m *measurement) runJob(ctx context.Context, job benchJob) error {
 			})
 		})
 	}
-	return m.runProcesses(ctx, job.ranks)
+	return m.runProcesses(ctx, job.ranks, job.transport)
 }
 
 // measure runs on each rank. Rank 0 emits the rows.
@@ -56,7 +56,7 @@ func measure(ctx context.Context, c *chorale.Comm, transport string, config *ben
 
 // runProcesses starts this command again as the ranks, and reads the rows that rank 0
 // prints.
-func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
+func (m *measurement) runProcesses(ctx context.Context, ranks int, transport string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -79,11 +79,11 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int) error {
 		}
 	}()
 	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
-	if m.transport == "mpi" {
+	if transport == "mpi" {
 		err = runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
 	} else {
 		err = launch.Run(ctx, launch.Config{
-			Size: ranks, Transport: m.transport, Remote: m.remote,
+			Size: ranks, Transport: transport, Remote: m.remote,
 			Program: self, Args: command[1:],
 			Stdout: printed, Stderr: stderr, Unlabeled: true,
 			Grace: time.Second, Guard: []string{"guard"},

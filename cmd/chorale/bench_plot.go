@@ -31,7 +31,7 @@ func plottable(file string, sizes []int) error {
 // each collective, and in it a line for each algorithm and number of ranks.
 func plotRows(file string, rows []bench.Row, limits bench.Limits) error {
 	var panels []*panel
-	for _, group := range groups(rows, func(r bench.Row) string { return r.Collective }) {
+	for _, group := range groups(rows, func(r bench.Row) string { return r.Collective + ", " + r.Transport }) {
 		if p, err := newPanel(group, limits); err != nil {
 			return err
 		} else if p != nil {

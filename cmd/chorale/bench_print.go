@@ -17,6 +17,8 @@ func (m *measurement) print(w io.Writer, format string) error {
 	switch format {
 	case "json":
 		return printJSON(w, m)
+	case "csv":
+		return printCSV(w, m.Rows)
 	case "gobench":
 		return m.printGobench(w)
 	}

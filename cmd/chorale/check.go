@@ -13,8 +13,7 @@ import (
 
 func newCheck() *cobra.Command {
 	var (
-		want  scheduleFilter
-		ranks ranges
+		want  = scheduleFilter{ranks: numbersOfRanks(), algorithms: algorithmList()}
 		bytes size
 	)
 	cmd := &cobra.Command{
@@ -42,13 +41,13 @@ With --format json:
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.VarP(&ranks, "ranks", "n", "numbers of ranks, as in 8, 1..64 or 2,4,10..20")
-	flags.StringVar(&want.algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list")
+	flags.VarP(&want.ranks, "ranks", "n", "numbers of ranks, as in 8, 1..64 or 2,4,10..20")
+	flags.Var(&want.algorithms, "algorithm", "algorithms, with parameters if need be; see chorale list (default: all)")
 	flags.IntVar(&want.root, "root", 0, "a root, or the distance of a shift (default several)")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	var memory size
 	addMemory(cmd, &memory)
-	format := addFormat(cmd, "table", "json")
+	format := addFormat(cmd, "table", "csv", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want.collectives = sched.Collectives()
 		if len(args) == 1 {
@@ -68,10 +67,10 @@ With --format json:
 			}
 			want.collectives = []sched.Collective{c}
 		}
-		if ranks.values == nil {
+		if want.ranks.values == nil {
 			return callErrorf("no number of ranks: want -n P or -n LO..HI")
 		}
-		want.ranks, want.rooted, want.bytes, want.memory = ranks, flags.Changed("root"), int(bytes), memory
+		want.rooted, want.bytes, want.memory = flags.Changed("root"), int(bytes), memory
 		schedules, err := want.schedules()
 		if err != nil {
 			return callError{err}
@@ -114,6 +113,8 @@ func printCheck(w io.Writer, format string, r checkReport) error {
 	switch {
 	case format == "json":
 		err = printJSON(w, r)
+	case format == "csv":
+		err = printCSV(w, r.Failed)
 	case len(r.Failed) == 0:
 		_, err = fmt.Fprintf(w, "%s checked, none is wrong\n", plural(r.Checked, "schedule"))
 	default:

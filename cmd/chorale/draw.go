@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -74,13 +73,11 @@ for.
 		Args: cobra.ExactArgs(1),
 	}
 	s := addSimulation(cmd)
-	specs := specList{last: &s.algorithm}
 	flags := cmd.Flags()
-	flags.Lookup("algorithm").Value = &specs
-	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, once for each (default: the one that a call would take)"
+	flags.Lookup("algorithm").Usage = "an algorithm, with parameters if need be; for a chart, several (default: the one that a call would take)"
 	output := flags.StringP("output", "o", "", "the picture's file, .svg, .html or .json; - for standard output")
 	name := choice{candidates: figureNames()}
-	flags.Var(&name, "figure", "what to draw (default network; page for .html, trace for .json)")
+	flags.Var(&name, "figure", "what to draw, as above (default: network; page for .html, trace for .json)")
 	title := flags.String("title", "", "what to call it (default: what it shows)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := figureFor(name.value, *output)
@@ -89,9 +86,9 @@ for.
 		}
 		var picture bytes.Buffer
 		if f.scene != nil {
-			err = s.drawScene(cmd, &picture, f, args[0], *title, specs.all)
+			err = s.drawScene(cmd, &picture, f, args[0], *title)
 		} else {
-			err = s.drawChart(cmd, &picture, f, args[0], *title, specs.all)
+			err = s.drawChart(cmd, &picture, f, args[0], *title)
 		}
 		if err != nil {
 			return err
@@ -138,11 +135,15 @@ func figureFor(name, output string) (figure, error) {
 const maxDrawnRanks = 4096
 
 // drawScene draws one schedule.
-func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, title string, specs []string) error {
-	if len(specs) > 1 {
-		return callErrorf("%d algorithms: %s shows one, charts such as --figure cost-m compare several", len(specs), f.name)
+func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, title string) error {
+	if n := len(s.lists.algorithms.values); n > 1 {
+		return callErrorf("%d algorithms: %s shows one, charts such as --figure cost-m compare several", n, f.name)
 	}
-	e, err := s.scenario(cmd, arg)
+	one, err := s.drawn()
+	if err != nil {
+		return err
+	}
+	e, err := one.scenario(cmd, arg)
 	if err != nil {
 		return err
 	}
@@ -184,20 +185,20 @@ func writeAtomically(name string, data []byte) (err error) {
 	return err
 }
 
-// specList is the value of a flag that can be repeated, with one algorithm each
-// time.
-type specList struct {
-	all  []string
-	last *string
-}
-
-func (s *specList) String() string { return strings.Join(s.all, " ") }
-func (s *specList) Type() string   { return "string" }
-
-func (s *specList) Set(spec string) error {
-	if slices.Contains(s.all, spec) {
-		return fmt.Errorf("want each algorithm once")
+// drawn returns the simulation of a picture's one network. The algorithm is that of a
+// figure that shows one.
+func (s *simulation) drawn() (*simulation, error) {
+	for _, list := range []struct {
+		what string
+		n    int
+	}{
+		{"numbers of ranks", len(s.lists.ranks.values)},
+		{"numbers of words", len(s.lists.words.values)},
+		{"topologies", len(s.lists.topologies.values)},
+	} {
+		if list.n > 1 {
+			return nil, callErrorf("%d %s: want one, as a picture shows", list.n, list.what)
+		}
 	}
-	s.all, *s.last = append(s.all, spec), spec
-	return nil
+	return s.each()[0], nil
 }

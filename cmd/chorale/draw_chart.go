@@ -37,16 +37,20 @@ type sweep struct {
 }
 
 // drawChart draws the costs of a collective.
-func (s *simulation) drawChart(cmd *cobra.Command, w io.Writer, f figure, arg, title string, specs []string) error {
+func (s *simulation) drawChart(cmd *cobra.Command, w io.Writer, f figure, arg, title string) error {
 	c, err := sched.ParseCollective(arg)
 	if err != nil {
 		return callErrorf("--figure %s of %s: want a collective, since only the catalog has formulas", f.name, arg)
 	}
-	v := sweep{s: s, collective: c, by: f.against, p: int(s.p), m: int(s.words), portsPerAlgorithm: !cmd.Flags().Changed("ports")}
+	one, err := s.drawn()
+	if err != nil {
+		return err
+	}
+	v := sweep{s: one, collective: c, by: f.against, p: one.p, m: one.words, portsPerAlgorithm: !cmd.Flags().Changed("ports")}
 	if !cmd.Flags().Changed("words") {
 		v.m = defaultWords
 	}
-	curves, err := v.chartData(specs)
+	curves, err := v.chartData(s.lists.algorithms.values)
 	if err == nil {
 		if title != "" {
 			curves.Title = title

@@ -12,7 +12,7 @@ import (
 func broadcasts(p, m int, ts, tw float64) *sweep {
 	return &sweep{
 		s: &simulation{
-			topology: "hypercube", placement: "identity", memory: sched.DefaultMemory,
+			combination: combination{topology: "hypercube"}, placement: "identity", memory: sched.DefaultMemory,
 			networkRules: networkRules{
 				ts: cost(ts), tw: cost(tw),
 				ports: choice{value: "single"}, switching: choice{value: "cut-through"}, congestion: choice{value: "queue"},

@@ -35,15 +35,18 @@ With --format json, one line for each rank:
 "rejected":[{"interface":…,"address":…,"reason":…}]}`,
 		Args: cobra.NoArgs,
 	}
-	format := addFormat(cmd, "table", "json")
+	format := addFormat(cmd, "table", "csv", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		report, err := launch.Describe(ctx)
 		var printed error
-		if format.value == "json" {
+		switch format.value {
+		case "csv":
+			printed = printCSV(cmd.OutOrStdout(), []launch.Report{report})
+		case "json":
 			printed = printJSON(cmd.OutOrStdout(), report)
-		} else {
+		default:
 			printed = printEnv(cmd.OutOrStdout(), report)
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,8 +19,8 @@ import (
 // A scheduleFilter describes the schedules to check.
 type scheduleFilter struct {
 	collectives []sched.Collective
-	algorithm   string // "" for all
-	ranks       ranges
+	algorithms  list[string] // none for all
+	ranks       list[int]
 	rooted      bool // check root alone
 	root        int
 	bytes       int
@@ -35,7 +36,7 @@ func (s *scheduleFilter) tooMany() bool {
 	n := 0
 	for _, c := range s.collectives {
 		for _, a := range algo.For(c) {
-			if s.algorithm != "" && s.algorithm != a.Name {
+			if !s.named(a.Name) {
 				continue
 			}
 			for _, p := range s.ranks.values {
@@ -51,17 +52,36 @@ func (s *scheduleFilter) tooMany() bool {
 	return false
 }
 
-// schedules returns the schedules. It is an error if there is none, or if the
-// algorithm that is named does not take the one number of ranks that is named.
+// named reports whether the algorithm may be one to check.
+func (s *scheduleFilter) named(algorithm string) bool {
+	return len(s.algorithms.values) == 0 || slices.ContainsFunc(s.algorithms.values, func(spec string) bool {
+		return spec == algorithm || strings.HasPrefix(spec, algorithm+",")
+	})
+}
+
+// single reports whether one algorithm and one number of ranks are named.
+func (s *scheduleFilter) single() bool {
+	return len(s.ranks.values) == 1 && len(s.algorithms.values) < 2
+}
+
+// schedules returns the schedules. It is an error if there is none, if the one algorithm
+// that is named does not take the one number of ranks that is named, or if there is no
+// algorithm of a name.
 func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 	if err := checkBytes(s.bytes, s.ranks.values[len(s.ranks.values)-1]); err != nil {
 		return nil, err
 	}
 	tooMany := fmt.Errorf("-n %s: more than %d schedules: want fewer numbers of ranks, or a collective or an algorithm", s.ranks.text, maxSchedules)
+	for _, spec := range s.algorithms.values {
+		if len(s.collectives) > 1 && inCatalog(spec) != nil {
+			return nil, inCatalog(spec)
+		}
+	}
 	if s.tooMany() {
 		return nil, tooMany
 	}
 	var refused error
+	var unknown *sched.UnknownError
 	for _, p := range s.ranks.values {
 		for _, c := range s.collectives {
 			for _, spec := range s.specs(c, p) {
@@ -74,6 +94,8 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 						return nil, tooMany
 					case err == nil:
 						all = append(all, schedule)
+					case errors.As(err, &unknown):
+						return nil, err
 					case refused == nil:
 						refused = err
 					}
@@ -81,11 +103,8 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 			}
 		}
 	}
-	switch {
-	case refused != nil && (s.ranks.single || len(all) == 0):
+	if refused != nil && (s.single() || len(all) == 0) {
 		return nil, refused
-	case len(all) == 0:
-		return nil, fmt.Errorf("no collective has an algorithm %q: see chorale list", s.algorithm)
 	}
 	return all, nil
 }
@@ -93,11 +112,13 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 // specs returns the algorithms of a collective to check with p ranks: the one that is
 // named, or all that take p, with several values of each parameter.
 func (s *scheduleFilter) specs(c sched.Collective, p int) (specs []string) {
-	name, _, _ := strings.Cut(s.algorithm, ",")
-	if s.algorithm != "" {
+	for _, spec := range s.algorithms.values {
+		name, _, _ := strings.Cut(spec, ",")
 		if _, err := algo.Lookup(c, name); err == nil || len(s.collectives) == 1 {
-			specs = append(specs, s.algorithm)
+			specs = append(specs, spec)
 		}
+	}
+	if len(s.algorithms.values) > 0 {
 		return specs
 	}
 	for _, a := range algo.For(c) {

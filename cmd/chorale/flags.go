@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -31,38 +32,6 @@ func (c *count) Set(text string) error {
 
 // maxRanks bounds the numbers of ranks.
 const maxRanks = 1 << 24
-
-// ranges is the value of a flag: several numbers of ranks, as in 8 or 1..64,100.
-// Single is set for one number that is not a range.
-type ranges struct {
-	text   string
-	values []int
-	single bool
-}
-
-func (r *ranges) String() string { return r.text }
-func (r *ranges) Type() string   { return "P|LO..HI" }
-
-func (r *ranges) Set(text string) error {
-	r.text, r.values, r.single = text, nil, !strings.ContainsAny(text, ".,")
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(part, "..")
-		if !isRange {
-			last = first
-		}
-		lo, err1 := strconv.Atoi(first)
-		hi, err2 := strconv.Atoi(last)
-		if err1 != nil || err2 != nil || lo < 1 || hi < lo || hi > maxRanks {
-			return fmt.Errorf("want numbers of ranks, as in 8, 1..64 or 2,4,10..20, up to %d", maxRanks)
-		}
-		for p := lo; p <= hi; p++ {
-			r.values = append(r.values, p)
-		}
-	}
-	slices.Sort(r.values)
-	r.values = slices.Compact(r.values)
-	return nil
-}
 
 // size is the value of a flag: a number of bytes, as in 8, 64K or 4M.
 type size int
@@ -92,20 +61,40 @@ type choice struct {
 }
 
 func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.candidates, "|") }
+func (c *choice) Type() string   { return "WORD" }
 
 func (c *choice) Set(text string) error {
-	if !slices.Contains(c.candidates, text) {
-		return fmt.Errorf("want one of %s", strings.Join(c.candidates, ", "))
+	if err := oneOf(text, c.candidates); err != nil {
+		return err
 	}
 	c.value = text
 	return nil
 }
 
+// oneOf returns an error unless text is one of the known words.
+func oneOf(text string, known []string) error {
+	if slices.Contains(known, text) {
+		return nil
+	}
+	return &sched.UnknownError{What: "word", Name: text, Known: known}
+}
+
+// oneOfText lists words in a flag's help, as in "table, csv or json".
+func oneOfText(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// transportChoice is the value of --transport: one of those of chorale run, or of some
+// more.
+func transportChoice(more ...string) choice {
+	return choice{launch.Transports[0], slices.Concat(launch.Transports, more)}
+}
+
 // addFormat adds the flag --format. Its default is the first format.
 func addFormat(cmd *cobra.Command, formats ...string) *choice {
 	format := &choice{formats[0], formats}
-	cmd.Flags().Var(format, "format", "how to print the answer")
+	cmd.Flags().Var(format, "format", "how to print the answer: "+oneOfText(formats))
 	return format
 }
 

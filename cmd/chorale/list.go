@@ -33,7 +33,7 @@ With --format json:
   chorale list allreduce`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	format := addFormat(cmd, "table", "json")
+	format := addFormat(cmd, "table", "csv", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		algorithms, print := algo.Catalog(), listAll
 		if len(args) == 1 {
@@ -43,7 +43,10 @@ With --format json:
 			}
 			algorithms, print = algo.For(c), listOne
 		}
-		if format.value == "json" {
+		switch format.value {
+		case "csv":
+			print = listCSV
+		case "json":
 			print = listJSON
 		}
 		return print(cmd.OutOrStdout(), algorithms)
@@ -72,7 +75,17 @@ type listedParameter struct {
 	Doc     string `json:"doc"`
 }
 
+func (p listedParameter) String() string { return p.Key + "=" + p.Default }
+
+func listCSV(w io.Writer, algorithms []algo.Algorithm) error {
+	return printCSV(w, newListing(algorithms).Algorithms)
+}
+
 func listJSON(w io.Writer, algorithms []algo.Algorithm) error {
+	return printJSON(w, newListing(algorithms))
+}
+
+func newListing(algorithms []algo.Algorithm) listing {
 	l := listing{Algorithms: []listedAlgorithm{}}
 	for _, a := range algorithms {
 		params := []listedParameter{}
@@ -84,7 +97,7 @@ func listJSON(w io.Writer, algorithms []algo.Algorithm) error {
 			Restrictions: restrictions(a), Cost: a.Formula, Prefer: a.Prefer,
 		})
 	}
-	return printJSON(w, l)
+	return l
 }
 
 func restrictions(a algo.Algorithm) []string {

@@ -72,6 +72,7 @@ func newRoot() *cobra.Command {
 	})
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newEnv(), newGuard(), newAgent(), newBenchRank())
+	onlyOnce(root)
 	return root
 }
 

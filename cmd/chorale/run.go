@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ func newRun() *cobra.Command {
 		ranks     count
 		noLabels  bool
 		algorithm string
+		transport = transportChoice()
 		stall     time.Duration
 		remote    remoteFlags
 	)
@@ -85,7 +85,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 			if ranks == 0 && cfg.Remote == nil {
 				return callErrorf("no number of ranks: want -n N")
 			}
-			cfg.Size = int(ranks)
+			cfg.Size, cfg.Transport = int(ranks), transport.value
 			cfg.Program, cfg.Args = args[0], args[1:]
 			cfg.Unlabeled = noLabels
 			switch {
@@ -113,7 +113,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.SortFlags = false
 	flags.VarP(&ranks, "ranks", "n", "the number of ranks")
 	remote.add(cmd)
-	flags.StringVar(&cfg.Transport, "transport", "auto", "how the ranks exchange messages: "+strings.Join(launch.Transports, ", "))
+	flags.Var(&transport, "transport", "how the ranks exchange messages: "+oneOfText(transport.candidates))
 	flags.BoolVar(&cfg.Encrypt, "encrypt", false, "data connections between hosts use TLS, as CHORALE_ENCRYPT=1")
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,6 +79,23 @@ func newSchedule(c sched.Collective, spec string, p, root, bytes int, memory siz
 		return nil, &sched.TooLargeError{Doing: "make one program of", P: p, Bytes: need, Limit: int64(memory)}
 	}
 	return s, nil
+}
+
+// inCatalog returns an error unless some collective has the algorithm that spec names.
+func inCatalog(spec string) error {
+	name, _, _ := strings.Cut(spec, ",")
+	var known []string
+	for _, a := range algo.Catalog() {
+		known = append(known, a.Name)
+	}
+	if slices.Contains(known, name) {
+		return nil
+	}
+	unknown := &sched.UnknownError{What: "algorithm", Name: name, Known: known}
+	if near := unknown.Nearest(); near != "" {
+		return fmt.Errorf("no collective has an algorithm %q: want %s, or another of chorale list", name, near)
+	}
+	return fmt.Errorf("no collective has an algorithm %q: see chorale list", name)
 }
 
 // noneOf returns an error if one of the flags is set, which have no meaning for a

@@ -11,6 +11,7 @@ import (
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/selection"
+	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -20,14 +21,14 @@ func newShow() *cobra.Command {
 		algorithm string
 		root      int
 		bytes     size
-		transport = choice{"tcp", []string{"tcp", "shm", "inproc", "mpi"}}
+		transport = transportChoice("mpi")
 	)
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
 		Long: `Show the schedule of a collective among P ranks, or the one in a file. If no
-algorithm is named, it is the one that a call of that size would select, on this
-machine if --transport is inproc or shm.
+algorithm is named, it is the one that a call of that size would select in a job
+on this machine: chorale run and bench with the same --transport run it.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
 0↔1 is one each way. The second shows the blocks that move and where they land. A range of
@@ -53,10 +54,10 @@ With --format json:
 	flags.StringVar(&algorithm, "algorithm", "", "an algorithm, with parameters if need be; see chorale list (default: the one that a call would select)")
 	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
-	flags.Var(&transport, "transport", "the transport for which the algorithm is selected")
+	flags.Var(&transport, "transport", "the transport for which the algorithm is selected: "+oneOfText(transport.candidates))
 	var memory size
 	addMemory(cmd, &memory)
-	format := addFormat(cmd, "table", "text", "json")
+	format := addFormat(cmd, "table", "csv", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, s, err := collectiveOrFile(args[0], memory)
 		if err != nil {
@@ -76,14 +77,7 @@ With --format json:
 		}
 		why := ""
 		if algorithm == "" {
-			q := selection.Query{Collective: c, Ranks: int(p), Bytes: int(bytes), Transport: transport.value}
-			switch q.Transport {
-			case "inproc":
-				q.Processors = processors.Parallel()
-			case "shm":
-				q.Processors = processors.Available()
-			}
-			choice, err := selection.Choose(q)
+			choice, err := selectedHere(c, int(p), int(bytes), transport.value)
 			if err != nil {
 				return callError{err}
 			}
@@ -95,6 +89,21 @@ With --format json:
 		return show(cmd.OutOrStdout(), s, why, format.value, memory)
 	}
 	return cmd
+}
+
+// selectedHere returns the algorithm that a call selects in a job on this machine.
+func selectedHere(c sched.Collective, p, bytes int, transport string) (choice selection.Choice, err error) {
+	q := selection.Query{Collective: c, Ranks: p, Bytes: bytes, Transport: transport, Processors: processors.Available()}
+	switch transport {
+	case "inproc":
+		q.Processors = processors.Parallel()
+	case "mpi":
+	default:
+		if q.Transport, err = launch.Resolve(transport, p); err != nil {
+			return choice, err
+		}
+	}
+	return selection.Choose(q)
 }
 
 // checkBytes returns an error for a size of a rank's message that cannot be counted
@@ -116,7 +125,7 @@ func whole(c sched.Collective, p, bytes int) int {
 
 // perShown is the memory that a message takes on its way to each format, beside the
 // timeline.
-var perShown = map[string]float64{"table": 300, "json": 1200}
+var perShown = map[string]float64{"table": 300, "csv": 300, "json": 1200}
 
 // show prints a schedule, and the reason for its selection if it was not named.
 func show(w io.Writer, s *sched.Schedule, why, format string, memory size) error {
@@ -131,8 +140,11 @@ func show(w io.Writer, s *sched.Schedule, why, format string, memory size) error
 		return printJSON(w, s)
 	}
 	t, err := s.TimelineWithin(int64(memory))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case format == "csv":
+		return printCSV(w, shownTransfers(t))
 	}
 	fmt.Fprintln(w, title(s, t))
 	if why != "" {

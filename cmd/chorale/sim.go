@@ -11,7 +11,7 @@ import (
 
 func newSim() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "sim OP -n P | sim FILE",
+		Use:   "sim OP… -n P | sim FILE…",
 		Short: "Simulate a schedule on a network",
 		Long: `Simulate a schedule on a network: when every message starts and ends, what it waits
 for, which links are congested, and how the time compares with the formula and with
@@ -30,13 +30,18 @@ number of messages of one step that cross it; it is congested if that is more th
 one. Tables of more than 32 lines are abridged, and above 1024 ranks links are
 omitted, and from the JSON ranks too, unless --all is given.
 
+Of several operations, numbers of ranks, algorithms, topologies and m, each
+combination is simulated: a line for each, with the time, its ratios to the formula
+and to the lower bound, and the highest load of a link. A combination that does not
+fit is skipped, and standard error says why. --format csv has more columns.
+
 --format trace writes a timeline for https://ui.perfetto.dev or another viewer of
 Chrome's Trace Event Format: a track per rank and per link, and an arrow for each
 message.
 
 With --format json, an unknown value is null: the formula of a file, the bisection
 width of a graph from a file, a ratio to 0, the reason for an algorithm that was
-named:
+named. Each of several combinations has a line:
 {"collective":…,"algorithm":…,"chosen":…,"p":…,"root":…,"topology":…,"network":{
 "processors":…,"switches":…,"links":…,"diameter":…,"bisection":…,"ports":…},
 "placement":…,"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,
@@ -57,15 +62,28 @@ named:
   chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
   chorale sim bcast -n 64 -m 64K --ts 50 --algorithm best
   chorale sim matvec -n 16
+  chorale sim bcast -n 4..64 --algorithm binomial,chain --topology full,ring
   chorale sim mine.txt --topology net.dot
   chorale sim allgather -n 8 --algorithm ring --format trace > ring.json`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 	}
 	s := addSimulation(cmd)
+	for name, usage := range map[string]string{
+		"ranks":     "the number of ranks, or several, as in 8, 1..64 or 2,4,10..20",
+		"algorithm": "algorithms, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call over tcp would select)",
+		"topology":  "networks (default: full, so that no two messages share a link; for matvec the mesh)",
+		"words":     "the m of the formulas, in words, or several (default: 1024, or a little more where that makes equal pieces; for matvec 1)",
+	} {
+		cmd.Flags().Lookup(name).Usage = usage
+	}
 	all := cmd.Flags().Bool("all", false, "abridge nothing")
-	format := addFormat(cmd, "table", "json", "trace")
+	format := addFormat(cmd, "table", "csv", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		e, err := s.scenario(cmd, args[0])
+		each := s.each()
+		if len(each)*len(args) > 1 {
+			return simulateSeveral(cmd, each, args, format.value)
+		}
+		e, err := each[0].scenario(cmd, args[0])
 		if err != nil {
 			return err
 		}
@@ -85,6 +103,8 @@ const detailedRanks = 1024
 // reportSim prints the result of a simulation.
 func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool) error {
 	switch format {
+	case "csv":
+		return printCSV(w, []simulated{newSimulated(e, r, false)})
 	case "json":
 		return printJSON(w, newSimulated(e, r, detailed))
 	case "trace":

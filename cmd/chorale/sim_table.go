@@ -120,10 +120,18 @@ func (s *simTables) more(n int) {
 }
 
 func (s *simTables) head() {
-	c := s.e.config
-	m := c.Model
 	fmt.Fprintln(s.w, s.e.title)
-	fmt.Fprintln(s.w, network(c.Topology))
+	fmt.Fprintln(s.w, network(s.e.config.Topology))
+	fmt.Fprintln(s.w, s.e.rules())
+	if s.e.chosen != "" {
+		fmt.Fprintln(s.w, "chosen:", s.e.chosen)
+	}
+}
+
+// rules says in a line what the network costs, and how it is used.
+func (e *scenario) rules() string {
+	c := e.config
+	m := c.Model
 	ports := "single port"
 	if c.AllPort {
 		ports = "all ports"
@@ -138,10 +146,7 @@ func (s *simTables) head() {
 	if c.Sync {
 		rules = append(rules, "steps together")
 	}
-	fmt.Fprintln(s.w, strings.Join(rules, "; "))
-	if s.e.chosen != "" {
-		fmt.Fprintln(s.w, "chosen:", s.e.chosen)
-	}
+	return strings.Join(rules, "; ")
 }
 
 // network summarizes a topology in a line.

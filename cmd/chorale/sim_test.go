@@ -19,7 +19,7 @@ func parseScenario(args ...string) (*scenario, error) {
 	cmd := &cobra.Command{SilenceErrors: true, SilenceUsage: true}
 	s := addSimulation(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		e, err = s.scenario(cmd, args[0])
+		e, err = s.each()[0].scenario(cmd, args[0])
 		return err
 	}
 	cmd.SetArgs(args)

@@ -20,15 +20,44 @@ import (
 // A simulation holds the flags that describe a call and a network. The verbs sim and
 // draw share them.
 type simulation struct {
-	p         count
-	algorithm string
+	combination
+	lists     combinations
 	root      int
-	words     words
-	memory    size
-
-	topology  string
 	placement string
+	memory    size
 	networkRules
+}
+
+// A combination is one value of each flag that takes a list, or 0 or "" for its default.
+type combination struct {
+	p         int
+	words     int
+	topology  string
+	algorithm string
+}
+
+// combinations are the flags that take lists.
+type combinations struct {
+	ranks      list[int]
+	words      list[int]
+	topologies list[string]
+	algorithms list[string]
+}
+
+// each returns a simulation for each combination of what the lists name.
+func (s *simulation) each() (all []*simulation) {
+	for _, p := range s.lists.ranks.orNone() {
+		for _, m := range s.lists.words.orNone() {
+			for _, topology := range s.lists.topologies.orNone() {
+				for _, algorithm := range s.lists.algorithms.orNone() {
+					one := *s
+					one.combination = combination{p, m, topology, algorithm}
+					all = append(all, &one)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // networkRules are the flags of the network's costs and rules.
@@ -81,6 +110,7 @@ const defaultWords = 1024
 func addSimulation(cmd *cobra.Command) *simulation {
 	standard := model.Default()
 	s := &simulation{
+		lists: combinations{numbersOfRanks(), sizes("words"), topologyList(), algorithmList()},
 		networkRules: networkRules{
 			ts: cost(standard.Ts), tw: cost(standard.Tw), th: cost(standard.Th), top: cost(standard.Top),
 			ports:      choice{"single", []string{"single", "all"}},
@@ -90,19 +120,19 @@ func addSimulation(cmd *cobra.Command) *simulation {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.VarP(&s.p, "ranks", "n", "the number of ranks")
-	flags.StringVar(&s.algorithm, "algorithm", "", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would select)")
+	flags.VarP(&s.lists.ranks, "ranks", "n", "the number of ranks")
+	flags.Var(&s.lists.algorithms, "algorithm", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would select)")
 	flags.IntVar(&s.root, "root", 0, "the root, or the distance of a shift")
-	flags.StringVar(&s.topology, "topology", "", "the network (default full, so that no two messages share a link; for matvec the mesh)")
+	flags.Var(&s.lists.topologies, "topology", "the network (default full, so that no two messages share a link; for matvec the mesh)")
 	flags.StringVar(&s.placement, "placement", "identity", "the processor of each rank")
-	flags.VarP(&s.words, "words", "m", "the m of the formulas, in words (default 1024, or a little more where that makes equal pieces; for matvec 1)")
+	flags.VarP(&s.lists.words, "words", "m", "the m of the formulas, in words (default 1024, or a little more where that makes equal pieces; for matvec 1)")
 	flags.Var(&s.ts, "ts", "start-up time of a message")
 	flags.Var(&s.tw, "tw", "time per word")
 	flags.Var(&s.th, "th", "time per hop")
 	flags.Var(&s.top, "top", "time per word combined")
-	flags.Var(&s.ports, "ports", "the transfers that a node can do at once: one send and one receive, or one of each per link")
-	flags.Var(&s.switching, "switching", "how a message crosses intermediate nodes")
-	flags.Var(&s.congestion, "congestion", "how messages use the same link: one after another, or sharing its bandwidth")
+	flags.Var(&s.ports, "ports", "the transfers that a node can do at once: single (one send and one receive) or all (one of each per link)")
+	flags.Var(&s.switching, "switching", "how a message crosses intermediate nodes: cut-through or store-and-forward")
+	flags.Var(&s.congestion, "congestion", "how messages use the same link: queue (one after another) or share (its bandwidth)")
 	flags.Var(&s.bandwidth, "memory-bandwidth", "the words that a node's memory can read, and write, per unit of time (default no limit)")
 	flags.BoolVar(&s.sync, "sync", false, "all ranks begin each step together")
 	addMemory(cmd, &s.memory)
@@ -136,7 +166,7 @@ type formula struct {
 // scenario returns the scenario of the flags and the argument, OP or FILE. Its errors
 // are ready to be returned by a verb: a wrong schedule is not a wrong call.
 func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error) {
-	e := &scenario{root: s.root, p: int(s.p), m: int(s.words), placement: s.placement}
+	e := &scenario{root: s.root, p: s.p, m: s.words, placement: s.placement}
 	err := s.compose(cmd, e, arg)
 	if err == nil {
 		err = s.network(e)
@@ -182,7 +212,7 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	if s.p == 0 {
 		return errNoRanks
 	}
-	m := int(s.words)
+	m := s.words
 	if !cmd.Flags().Changed("words") && c != sched.Barrier {
 		m = defaultWords
 	}
@@ -332,21 +362,6 @@ func checkWords(m, p int) error {
 	if m > maxWords/p {
 		return fmt.Errorf("-m %d: want %d or less with %s", m, maxWords/p, plural(p, "rank"))
 	}
-	return nil
-}
-
-// words is the value of a flag: a number of words, as in 8, 64K or 4M.
-type words int
-
-func (w *words) String() string { return strconv.Itoa(int(*w)) }
-func (w *words) Type() string   { return "WORDS" }
-
-func (w *words) Set(text string) error {
-	var n size
-	if n.Set(text) != nil {
-		return fmt.Errorf("want a number of words, as in 8, 64K or 4M")
-	}
-	*w = words(n)
 	return nil
 }
 

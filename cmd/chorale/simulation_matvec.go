@@ -37,7 +37,7 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	case s.isBest():
 		return fmt.Errorf("--algorithm %s with matvec: want one that both bcast and reduce have, such as binomial", spec)
 	}
-	words := int(s.words)
+	words := s.words
 	if !cmd.Flags().Changed("words") {
 		words = 1
 	}

@@ -111,6 +111,33 @@ func showTransfers(w io.Writer, t *sched.Timeline) error {
 	return tab.Flush()
 }
 
+// A shownTransfer is the CSV form of a copy or a message. A copy has the same rank at both
+// ends.
+type shownTransfer struct {
+	Step    int    `json:"step"` // counted from 1
+	What    string `json:"what"`
+	From    int    `json:"from"`
+	To      int    `json:"to"`
+	Src     string `json:"src"`
+	Lo      int    `json:"lo"`
+	Hi      int    `json:"hi"`
+	Dst     string `json:"dst"`
+	At      int    `json:"at"`
+	Combine string `json:"combine"`
+}
+
+func shownTransfers(t *sched.Timeline) (all []shownTransfer) {
+	for i := range t.Steps() {
+		for _, c := range t.Copies(i) {
+			all = append(all, shownTransfer{i + 1, "copy", c.Rank, c.Rank, c.Src.String(), c.Blocks.Lo, c.Blocks.Hi, c.Dst.String(), c.At, c.How.String()})
+		}
+		for _, m := range t.Messages(i) {
+			all = append(all, shownTransfer{i + 1, "message", m.From, m.To, m.Src.String(), m.Blocks.Lo, m.Blocks.Hi, m.Dst.String(), m.At, m.How.String()})
+		}
+	}
+	return all
+}
+
 // fill puts words into lines of about 60 characters.
 func fill(words []string) (lines []string) {
 	line := ""

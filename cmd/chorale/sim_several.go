@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// simulateSeveral simulates each combination, and prints a line for each. Those that do
+// not fit are skipped, unless none fits.
+func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, format string) error {
+	if format == "trace" {
+		return callErrorf("a trace of %d simulations: want one", len(each)*len(args))
+	}
+	var (
+		rows  []simulated
+		notes skips
+		rules string
+	)
+	for _, arg := range args {
+		for _, s := range each {
+			e, err := s.scenario(cmd, arg)
+			if err == nil {
+				r, failed := e.simulate(false)
+				if failed == nil {
+					rows = append(rows, newSimulated(e, r, false))
+					rules = e.rules()
+				}
+				err = failed
+			}
+			switch {
+			case err != nil && !misfit(err):
+				return err
+			case err != nil:
+				notes = append(notes, err)
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return notes[0]
+	}
+	notes.print(cmd.ErrOrStderr())
+	w := cmd.OutOrStdout()
+	switch format {
+	case "csv":
+		return printCSV(w, rows)
+	case "json":
+		for _, row := range rows {
+			if err := printJSON(w, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	fmt.Fprintf(w, "%s\n\n", rules)
+	return printSimulated(w, rows)
+}
+
+// misfit reports whether an error is that of a combination alone, and not of a name that
+// is wrong in all.
+func misfit(err error) bool {
+	var (
+		unknown *sched.UnknownError
+		syntax  *topo.SyntaxError
+		wrong   callError
+	)
+	return errors.As(err, &wrong) && !errors.As(err, &unknown) && !errors.As(err, &syntax) && !errors.Is(err, errNoRanks)
+}
+
+// printSimulated prints a line for each simulation.
+func printSimulated(w io.Writer, rows []simulated) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "OP\tALGORITHM\tP\tm\tTOPOLOGY\tTIME\t/FORMULA\t/BOUND\tLOAD")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\n", r.Collective, r.Algorithm, r.P, r.M, r.Topology,
+			decimal(r.Time), ratioOrDash(r.Ratio), ratioOrDash(r.LowerBoundRatio), r.MaxLinkLoad)
+	}
+	return t.Flush()
+}
+
+func ratioOrDash(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*x, 'g', 4, 64)
+}
