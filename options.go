@@ -17,8 +17,10 @@ type Option struct {
 
 // WithAlgorithm chooses an algorithm by name, with its parameters if it has any:
 // "ring", "binomial,order=ascending". [Algorithms] and the command chorale list
-// list them. An algorithm that does not fit the call is an ErrArgument; no other is
-// run in its place.
+// list them, and algo.Register adds one of the caller's own. A name with a dot or a path
+// separator in it, as "mine.txt", is that of a file with a schedule; every rank reads and
+// checks it whenever it compiles a call. An algorithm that does not fit the call is an
+// ErrArgument; no other is run in its place.
 func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 
 // WithSchedule executes a schedule of the caller's own. It must be for this

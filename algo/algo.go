@@ -53,10 +53,16 @@ type generator struct {
 // of a shift. Bytes is the size of the whole vector, by which some parameters are
 // chosen; 0 if it is unknown.
 //
+// A spec for which [IsFile] holds is the file of a schedule, which has to be for this
+// collective, number of ranks and root, and is checked.
+//
 // New makes no program: the schedule makes the program of a rank when it is asked
 // for it, and may be asked by several goroutines at once. An error is one line
 // that says what was asked, what is wrong, and what would be right.
 func New(c sched.Collective, spec string, p, root, bytes int) (*sched.Schedule, error) {
+	if IsFile(spec) {
+		return fromFile(c, spec, p, root)
+	}
 	a, call, canonical, err := resolve(c, spec, p, root, bytes)
 	if err != nil {
 		return nil, err
@@ -91,14 +97,49 @@ func (g generator) make(p int) func(b *sched.Builder, rank int) sched.Program {
 }
 
 // Price evaluates an algorithm's cost formula for a vector of the given number of
-// words. The other arguments and the errors are those of [New]. All roots cost the
-// same; the cost of a shift depends on its distance.
+// words. The other arguments and the errors are those of [New], and [ErrNoFormula]. All
+// roots cost the same; the cost of a shift depends on its distance.
 func Price(c sched.Collective, spec string, p, root, bytes int, words float64) (model.Cost, error) {
+	if IsFile(spec) {
+		return model.Cost{}, fmt.Errorf("algo: %s: %w", spec, ErrNoFormula)
+	}
 	a, call, _, err := resolve(c, spec, p, root, bytes)
+	if err == nil && a.cost == nil {
+		err = fmt.Errorf("algo: %v %q: %w", c, spec, ErrNoFormula)
+	}
 	if err != nil {
 		return model.Cost{}, err
 	}
 	return a.cost(call, words), nil
+}
+
+// Validate returns an error if no number of ranks takes a spec: its algorithm, a parameter
+// or a value is unknown, or its file has no schedule of the collective that is right.
+func Validate(c sched.Collective, spec string) error {
+	if IsFile(spec) {
+		s, err := ReadFile(spec)
+		if err == nil && s.Collective != c {
+			err = fmt.Errorf("algo: %s is for %v: want a file for %v", spec, s.Collective, c)
+		}
+		return err
+	}
+	params := strings.Split(spec, ",")
+	a, err := Lookup(c, params[0])
+	if err != nil {
+		return err
+	}
+	given, err := a.split(params[1:])
+	for i := range a.Params {
+		if text, ok := given[a.Params[i].Key]; ok && err == nil {
+			if _, err = a.Params[i].read(text); err != nil {
+				err = fmt.Errorf("%s=%s: %w", a.Params[i].Key, text, err)
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("algo: %v %q: %w", c, spec, err)
+	}
+	return nil
 }
 
 // resolve finds the algorithm that spec names, and gives every parameter a value.

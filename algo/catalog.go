@@ -7,7 +7,8 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// catalog is the only list of algorithms. Each variable is defined in the file of
+// catalog is the only list of this package's algorithms; rows has those of the caller's,
+// too. Each variable is defined in the file of
 // the same name.
 var catalog = []*Algorithm{
 	&bcastLinear,
@@ -116,9 +117,9 @@ var catalog = []*Algorithm{
 
 // Catalog returns every algorithm, by collective.
 func Catalog() []Algorithm {
-	all := make([]Algorithm, len(catalog))
-	for i, a := range catalog {
-		all[i] = *a
+	all := make([]Algorithm, 0, len(catalog))
+	for _, a := range rows() {
+		all = append(all, *a)
 	}
 	return all
 }
@@ -138,7 +139,7 @@ func Lookup(c sched.Collective, name string) (Algorithm, error) {
 }
 
 func find(c sched.Collective, name string) *Algorithm {
-	for _, a := range catalog {
+	for _, a := range rows() {
 		if a.Collective == c && a.Name == name {
 			return a
 		}
@@ -153,7 +154,7 @@ func unknown(c sched.Collective, name string) error {
 
 // names returns those of the algorithms of a collective.
 func names(c sched.Collective) (all []string) {
-	for _, a := range catalog {
+	for _, a := range rows() {
 		if a.Collective == c {
 			all = append(all, a.Name)
 		}

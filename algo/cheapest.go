@@ -111,8 +111,8 @@ func (q *query) all(constraints Constraints) (all []candidate, err error) {
 			return nil, unknown(q.collective, name)
 		}
 	}
-	for _, a := range catalog {
-		if a.Collective != q.collective || !constraints.allow(a, q.p) {
+	for _, a := range rows() {
+		if a.Collective != q.collective || a.cost == nil || !constraints.allow(a, q.p) {
 			continue
 		}
 		c := q.call

@@ -2,7 +2,8 @@
 // it that the literature knows.
 //
 // [New] makes a schedule from an algorithm's name and parameters, [Catalog] lists
-// all algorithms, and [Cheapest] chooses one by cost.
+// all algorithms, [Cheapest] chooses one by cost, and [Register] adds one of the caller's
+// own. A file with a schedule serves wherever a name does.
 //
 // Each algorithm has a file of its own, which states the idea, the cost, when to
 // prefer the algorithm, and its source. Costs are written in α, the start-up time

@@ -52,3 +52,50 @@ func ExampleCheapest() {
 	// circulant,blocks=256
 	// 136242
 }
+
+// A broadcast of the caller's own, in which the root tells every rank in turn, from the
+// last to the first.
+func ExampleRegister() {
+	err := algo.Register(algo.Definition{
+		Algorithm: algo.Algorithm{
+			Collective: sched.Bcast,
+			Name:       "backwards",
+			Formula:    "(p − 1)(α + nβ)",
+			Prefer:     "demonstrations",
+		},
+		Cost: func(c algo.Call, n float64) model.Cost {
+			p := float64(c.Ranks())
+			return model.Cost{Startups: p - 1, Words: (p - 1) * n}
+		},
+		Build: func(c algo.Call) algo.Programs {
+			vector := sched.Range{Lo: 0, Hi: 1}
+			return algo.Programs{Blocks: 1, Program: func(b *sched.Builder, rank int) {
+				if rank != c.Root() {
+					b.Recv(c.Root(), sched.Out, vector, sched.Replace)
+					b.EndStep()
+					return
+				}
+				b.Copy(sched.In, vector, sched.Out, 0, sched.Replace)
+				for to := c.Ranks() - 1; to >= 0; to-- {
+					if to != rank {
+						b.Send(sched.In, vector, to)
+						b.EndStep()
+					}
+				}
+			}}
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := algo.New(sched.Bcast, "backwards", 4, 1, 0)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(s.Check())
+	names := algo.For(sched.Bcast)
+	fmt.Println(names[len(names)-1].Name)
+	// Output:
+	// <nil>
+	// backwards
+}

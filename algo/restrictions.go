@@ -59,6 +59,13 @@ func (r Restrictions) String() string {
 // gives. They may be more than those of its row in the catalog. The arguments and the
 // errors are those of [New].
 func Restricted(c sched.Collective, spec string, p int) (Restrictions, error) {
+	if IsFile(spec) {
+		s, err := ReadFile(spec)
+		if err != nil {
+			return Restrictions{}, err
+		}
+		return Restrictions{Commutative: s.Commutative, EqualParts: s.Partitioned() && !s.Uneven && !s.EqualBlocks, EqualBlocks: s.EqualBlocks}, nil
+	}
 	a, call, _, err := resolve(c, spec, p, 0, 0)
 	if err != nil {
 		return Restrictions{}, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -24,6 +25,17 @@ func (e *SyntaxError) Error() string {
 		found = strconv.Quote(e.Text[e.At:])
 	}
 	return fmt.Sprintf("%s %q, character %d: found %s, want %s", e.What, e.Text, e.At+1, found, e.Want)
+}
+
+// Known returns the names that could stand at the mistake, if a name belongs there.
+func (e *SyntaxError) Known() []string {
+	switch {
+	case e.At > 0:
+		return nil
+	case e.What == "placement":
+		return []string{"identity", "row-major", "column-major", "gray", "random"}
+	}
+	return slices.Sorted(maps.Keys(families))
 }
 
 // A family is one kind of topology: its text form and its constructor.

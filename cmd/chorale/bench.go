@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/launch"
 )
@@ -128,11 +130,18 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	format := addFormat(cmd, "table", "csv", "json", "gobench")
 	flags.StringVar(&mpiexec, "mpiexec", "mpiexec", "the launcher of the MPI, and its options")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		config.Root, config.Sizes, config.Verify = bench.RotatingRoot, bytes.values, !noVerify
 		config.Algorithms = algorithms.orNone()
+		for i, spec := range config.Algorithms {
+			if algo.IsFile(spec) {
+				if config.Algorithms[i], err = filepath.Abs(spec); err != nil {
+					return err
+				}
+			}
+		}
 		config.Several = len(ranks.values)*len(config.Algorithms) > 1 || config.Algorithms[0] == all
 		only := func(how string) bool { return slices.Contains(transports.values, how) }
 		if flags.Changed("root") {

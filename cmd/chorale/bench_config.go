@@ -12,6 +12,7 @@ import (
 
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -53,7 +54,7 @@ func (c *benchConfig) complete(named []string) error {
 	}
 	for _, spec := range c.Algorithms {
 		if spec != "" && spec != all {
-			if err := inCatalog(spec); err != nil {
+			if err := selection.Validate(spec); err != nil {
 				return err
 			}
 		}
@@ -85,6 +86,11 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 		for _, size := range sizes {
 			for _, spec := range c.specs(cell) {
 				cell.Algorithm, cell.Root, cell.Bytes = spec, c.Root, size
+				if algo.IsFile(spec) && c.Root == bench.RotatingRoot && cell.Collective.Rooted() {
+					if s, err := algo.ReadFile(spec); err == nil {
+						cell.Root = s.Root // the file's is the only one
+					}
+				}
 				var unknown *sched.UnknownError
 				err := possible(cell, p)
 				switch {
@@ -112,6 +118,10 @@ func parseCell(name string) (cell bench.Cell, err error) {
 	if slices.Contains(bench.Patterns(), op) {
 		cell.Pattern = op
 	} else if cell.Collective, err = sched.ParseCollective(op); err != nil {
+		var unknown *sched.UnknownError
+		if errors.As(err, &unknown) {
+			unknown.What, unknown.Known = "collective or pattern", append(unknown.Known, bench.Patterns()...)
+		}
 		return cell, err
 	}
 	if hasForm && form == "" {
@@ -124,8 +134,6 @@ func parseCell(name string) (cell bench.Cell, err error) {
 // stands for those that have it.
 func (c *benchConfig) specs(cell bench.Cell) (specs []string) {
 	for _, spec := range c.Algorithms {
-		name, _, _ := strings.Cut(spec, ",")
-		_, unknown := algo.Lookup(cell.Collective, name)
 		switch {
 		case spec == all && (cell.Pattern != "" || cell.Form == "columns"):
 			specs = append(specs, "")
@@ -133,7 +141,7 @@ func (c *benchConfig) specs(cell bench.Cell) (specs []string) {
 			for _, a := range algo.For(cell.Collective) {
 				specs = append(specs, a.Name)
 			}
-		case spec == "" || c.Named || unknown == nil:
+		case spec == "" || c.Named || hasAlgorithm(cell.Collective, spec):
 			specs = append(specs, spec)
 		}
 	}
@@ -155,8 +163,11 @@ func possible(cell bench.Cell, p int) error {
 		p = (p + 1) / 2
 	}
 	root := 0
-	if cell.Collective == sched.Shift {
+	switch {
+	case cell.Collective == sched.Shift:
 		root = 1 % p
+	case cell.Collective.Rooted():
+		root = max(0, cell.Root)
 	}
 	_, err := algo.New(cell.Collective, cell.Algorithm, p, root, whole(cell.Collective, p, cell.Bytes))
 	return err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -73,8 +74,10 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 	}
 	tooMany := fmt.Errorf("-n %s: more than %d schedules: want fewer numbers of ranks, or a collective or an algorithm", s.ranks.text, maxSchedules)
 	for _, spec := range s.algorithms.values {
-		if len(s.collectives) > 1 && inCatalog(spec) != nil {
-			return nil, inCatalog(spec)
+		if len(s.collectives) > 1 {
+			if err := selection.Validate(spec); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if s.tooMany() {
@@ -113,8 +116,7 @@ func (s *scheduleFilter) schedules() (all []*sched.Schedule, err error) {
 // named, or all that take p, with several values of each parameter.
 func (s *scheduleFilter) specs(c sched.Collective, p int) (specs []string) {
 	for _, spec := range s.algorithms.values {
-		name, _, _ := strings.Cut(spec, ",")
-		if _, err := algo.Lookup(c, name); err == nil || len(s.collectives) == 1 {
+		if len(s.collectives) == 1 || hasAlgorithm(c, spec) {
 			specs = append(specs, spec)
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chorale-go/chorale/launch"
+	"github.com/chorale-go/chorale/sched"
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -65,15 +67,28 @@ func newRoot() *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return fmt.Errorf("no verb %q: want one of %s", args[0], strings.Join(verbs(cmd), ", "))
+		return &sched.UnknownError{What: "verb", Name: args[0], Known: verbs(cmd)}
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			if near := nearestFlag(cmd, unknown.GetSpecifiedName()); near != "" {
+				err = fmt.Errorf("%w: want --%s", err, near)
+			}
+		}
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newEnv(), newGuard(), newAgent(), newBenchRank())
 	onlyOnce(root)
 	return root
+}
+
+// nearestFlag returns the flag of a verb that may be meant by a name, or nothing.
+func nearestFlag(cmd *cobra.Command, name string) string {
+	flags := &sched.UnknownError{What: "flag", Name: name}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { flags.Known = append(flags.Known, f.Name) })
+	return flags.Nearest()
 }
 
 // verbs returns the names of the verbs that are not hidden.

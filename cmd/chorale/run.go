@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/launch"
 )
 
@@ -98,6 +100,9 @@ failed first: 128 and the signal's number if a signal killed it.`,
 			}
 			cfg.Env = os.Environ()
 			if algorithm != "" {
+				if algorithm, err = programAlgorithm(algorithm); err != nil {
+					return callErrorf("--algorithm %w", err)
+				}
 				cfg.Env = append(cfg.Env, "CHORALE_ALGORITHM="+algorithm)
 			}
 			cfg.Stdin, cfg.Stdout, cfg.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -115,12 +120,21 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	remote.add(cmd)
 	flags.Var(&transport, "transport", "how the ranks exchange messages: "+oneOfText(transport.candidates))
 	flags.BoolVar(&cfg.Encrypt, "encrypt", false, "data connections between hosts use TLS, as CHORALE_ENCRYPT=1")
-	flags.StringVar(&algorithm, "algorithm", "", "the algorithm for the program's collectives, as CHORALE_ALGORITHM")
+	flags.StringVar(&algorithm, "algorithm", "", "the algorithms for the program's collectives, as in ring, allreduce=ring;bcast=chain,segment=8K or mine.txt")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
 	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
 	flags.DurationVar(&stall, "stall", 30*time.Second, "the time after which ranks that wait for each other are named; 0: never")
 	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd
+}
+
+// programAlgorithm returns the value of CHORALE_ALGORITHM for a value of --algorithm, with
+// files by their absolute names.
+func programAlgorithm(list string) (string, error) {
+	if err := selection.Validate(list); err != nil {
+		return "", fmt.Errorf("%s: %w", list, err)
+	}
+	return selection.Absolute(list)
 }
 
 // newAgent is the verb of the agent that launch.Run starts on another host.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,21 +80,16 @@ func newSchedule(c sched.Collective, spec string, p, root, bytes int, memory siz
 	return s, nil
 }
 
-// inCatalog returns an error unless some collective has the algorithm that spec names.
-func inCatalog(spec string) error {
+// hasAlgorithm reports whether the collective has the algorithm that spec names, or the
+// file is for it.
+func hasAlgorithm(c sched.Collective, spec string) bool {
+	if algo.IsFile(spec) {
+		s, err := algo.ReadFile(spec)
+		return err == nil && s.Collective == c
+	}
 	name, _, _ := strings.Cut(spec, ",")
-	var known []string
-	for _, a := range algo.Catalog() {
-		known = append(known, a.Name)
-	}
-	if slices.Contains(known, name) {
-		return nil
-	}
-	unknown := &sched.UnknownError{What: "algorithm", Name: name, Known: known}
-	if near := unknown.Nearest(); near != "" {
-		return fmt.Errorf("no collective has an algorithm %q: want %s, or another of chorale list", name, near)
-	}
-	return fmt.Errorf("no collective has an algorithm %q: see chorale list", name)
+	_, err := algo.Lookup(c, name)
+	return err == nil
 }
 
 // noneOf returns an error if one of the flags is set, which have no meaning for a

@@ -232,7 +232,10 @@ func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collect
 	if err := s.schedule(cmd, e, schedule); err != nil {
 		return err
 	}
-	e.formula, err = priced(schedule, bytes, e.m)
+	e.formula, err = priced(schedule, spec, bytes, e.m)
+	if errors.Is(err, algo.ErrNoFormula) {
+		return nil
+	}
 	return err
 }
 
@@ -287,10 +290,10 @@ func fitting(s *sched.Schedule, words int) int {
 	return (words + pieces - 1) / pieces * pieces
 }
 
-// priced returns the catalog's formula of a schedule.
-func priced(s *sched.Schedule, bytes, m int) (*formula, error) {
+// priced returns the catalog's formula of the schedule that spec names.
+func priced(s *sched.Schedule, spec string, bytes, m int) (*formula, error) {
 	n := whole(s.Collective, s.P, m)
-	cost, err := algo.Price(s.Collective, s.Algorithm, s.P, s.Root, bytes, float64(n))
+	cost, err := algo.Price(s.Collective, spec, s.P, s.Root, bytes, float64(n))
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +334,7 @@ func (s *simulation) network(e *scenario) error {
 	}
 	if s.placement != "identity" {
 		if e.config.Placement, err = topo.ParsePlacement(s.placement, t); err != nil {
-			return err
+			return withNearest(err)
 		}
 	}
 	e.title += fmt.Sprintf(", on %v", t)

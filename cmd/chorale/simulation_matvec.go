@@ -62,7 +62,7 @@ func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 		e.parts[i].Words = words
 	}
 	for _, part := range []*sim.Part{&e.parts[0], &e.parts[n]} {
-		f, err := priced(part.Schedule, wordBytes*words, words)
+		f, err := priced(part.Schedule, part.Schedule.Algorithm, wordBytes*words, words)
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
+	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/topo"
 )
 
@@ -22,7 +25,8 @@ var graphReaders = map[string]func(io.Reader) (*graphFile, error){
 func parseTopology(spec string, p int) (topo.Topology, error) {
 	read := graphReaders[filepath.Ext(spec)]
 	if read == nil {
-		return topo.Parse(spec, p)
+		t, err := topo.Parse(spec, p)
+		return t, withNearest(err)
 	}
 	file, err := os.Open(spec)
 	if err != nil {
@@ -41,6 +45,18 @@ func parseTopology(spec string, p int) (topo.Topology, error) {
 		return nil, fmt.Errorf("topology %w", err)
 	}
 	return g, nil
+}
+
+// withNearest adds the nearest known name to an error about an unknown one.
+func withNearest(err error) error {
+	var syntax *topo.SyntaxError
+	if errors.As(err, &syntax) {
+		name, _, _ := strings.Cut(syntax.Text, ":")
+		if near := (&sched.UnknownError{Name: name, Known: syntax.Known()}).Nearest(); near != "" {
+			syntax.Want = near + ", " + syntax.Want
+		}
+	}
+	return err
 }
 
 // The bounds of a graph file. Few bytes of DOT can mean many edges: {a b c} -- {d e f}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/chorale-go/chorale"
@@ -62,11 +61,11 @@ func (c Cell) validForm() error {
 		return nil
 	}
 	plain := Cell{Collective: c.Collective, Pattern: c.Pattern}
-	forms := strings.Join(FormsOf(plain), ", ")
-	if forms == "" {
+	forms := FormsOf(plain)
+	if len(forms) == 0 {
 		return fmt.Errorf("%s: %s has no other forms", c.Name(), plain.Name())
 	}
-	return fmt.Errorf("%s has no form %q: want one of %s", plain.Name(), c.Form, forms)
+	return fmt.Errorf("%s: %w", plain.Name(), &sched.UnknownError{What: "form", Name: c.Form, Known: forms})
 }
 
 // measureForm measures a cell that has a form.

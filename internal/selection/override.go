@@ -3,6 +3,7 @@ package selection
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,6 +29,16 @@ func override(list string, c sched.Collective) (string, error) {
 			}
 			continue
 		}
+		if algo.IsFile(entry) {
+			s, err := algo.ReadFile(entry)
+			if err != nil {
+				return "", fmt.Errorf("%s=%s: %w", environment, list, err)
+			}
+			if s.Collective == c {
+				found = entry
+			}
+			continue
+		}
 		name, _, _ := strings.Cut(entry, ",")
 		if !slices.ContainsFunc(algo.Catalog(), func(a algo.Algorithm) bool { return a.Name == name }) {
 			return "", fmt.Errorf("%s=%s: %q is neither COLLECTIVE=ALGORITHM nor an algorithm: %v has %s",
@@ -38,6 +49,72 @@ func override(list string, c sched.Collective) (string, error) {
 		}
 	}
 	return found, nil
+}
+
+// Validate returns an error if a list as in CHORALE_ALGORITHM names something that does
+// not exist.
+func Validate(list string) error {
+	for _, entry := range entries(list) {
+		collective, spec, named := strings.Cut(entry, "=")
+		if c, err := sched.ParseCollective(collective); named && err == nil {
+			if err := algo.Validate(c, spec); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := validateForSome(entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Absolute returns a list with the absolute names of its files.
+func Absolute(list string) (string, error) {
+	all := entries(list)
+	for i, entry := range all {
+		collective, spec, named := strings.Cut(entry, "=")
+		if !named {
+			collective, spec = "", entry
+		}
+		if !algo.IsFile(spec) {
+			continue
+		}
+		path, err := filepath.Abs(spec)
+		if err != nil {
+			return "", err
+		}
+		if strings.ContainsAny(path, ";, =") {
+			return "", fmt.Errorf("%s: want a path without spaces, commas, semicolons and =", path)
+		}
+		if named {
+			path = collective + "=" + path
+		}
+		all[i] = path
+	}
+	return strings.Join(all, ";"), nil
+}
+
+// validateForSome returns an error unless some collective has the algorithm that spec
+// names.
+func validateForSome(spec string) error {
+	if algo.IsFile(spec) {
+		_, err := algo.ReadFile(spec)
+		return err
+	}
+	name, _, _ := strings.Cut(spec, ",")
+	var known []string
+	for _, a := range algo.Catalog() {
+		if a.Name == name {
+			return algo.Validate(a.Collective, spec)
+		}
+		known = append(known, a.Name)
+	}
+	unknown := &sched.UnknownError{What: "algorithm", Name: name, Known: known}
+	if near := unknown.Nearest(); near != "" {
+		return fmt.Errorf("no collective has an algorithm %q: want %s, or another of chorale list", name, near)
+	}
+	return fmt.Errorf("no collective has an algorithm %q: see chorale list", name)
 }
 
 // entries splits a list. A piece after a comma is a parameter of the entry before
