@@ -3,14 +3,12 @@ package chorale
 import (
 	"sync"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/selection"
 )
 
 // A jobShape is what the programs of a job's calls depend on beside the calls.
-type jobShape struct {
-	ranks, processors int
-	override          string // of the selection
-}
+type jobShape struct{ ranks, processors int }
 
 // Of more shapes than shapesMax, Run keeps no programs, nor of jobs whose programs take more
 // than jobBytesMax.
@@ -55,9 +53,13 @@ func (k *keptPrograms) keep(job []compiledCalls) {
 // compiledCalls are those of one rank.
 type compiledCalls []*call
 
-// keptJobsOf returns the programs of a shape, or nil.
+// keptJobsOf returns the programs of a shape, or nil. The environment may override the
+// selection, and say something else, or name a file, for the next job: then there are none.
 func keptJobsOf(ranks, processors int) *keptPrograms {
-	shape := jobShape{ranks, processors, selection.Override()}
+	if selection.Override() != "" {
+		return nil
+	}
+	shape := jobShape{ranks, processors}
 	keptJobs.mu.Lock()
 	defer keptJobs.mu.Unlock()
 	p := keptJobs.pools[shape]
@@ -98,7 +100,7 @@ func (c *Comm) surrender() (calls compiledCalls) {
 	c.released = true // with the whole job
 	c.job.mu.Unlock()
 	for _, call := range c.cache.queue {
-		if call.key.schedule == nil { // which the caller would have to make again
+		if call.key.schedule == nil && !algo.IsFile(call.key.algorithm) { // which the caller may change
 			call.plan.UseMemory(nil) // that of this job
 			calls = append(calls, call)
 		}
