@@ -162,10 +162,10 @@ func TestAWrongElementOfAColumnIsFound(t *testing.T) {
 
 func TestAFormThatACallDoesNotHaveIsAnError(t *testing.T) {
 	for want, cell := range map[string]Cell{
-		`bcast has no form "uneven": want one of nonblocking, overlap, prepared, half`: {Collective: sched.Bcast, Form: uneven},
-		`exchange has no form "half": want one of columns`:                             {Pattern: "exchange", Form: half},
-		`halo:columns: halo has no other forms`:                                        {Pattern: "halo", Form: columns},
-		`exchange:columns of 12 bytes: want a multiple of 8`:                           {Pattern: "exchange", Form: columns, Bytes: 12},
+		`bcast: no form "uneven": want nonblocking, overlap, prepared, half`: {Collective: sched.Bcast, Form: uneven},
+		`exchange: no form "half": want columns`:                             {Pattern: "exchange", Form: half},
+		`halo:columns: halo has no other forms`:                              {Pattern: "halo", Form: columns},
+		`exchange:columns of 12 bytes: want a multiple of 8`:                 {Pattern: "exchange", Form: columns, Bytes: 12},
 	} {
 		if err := cell.Valid(); err == nil || err.Error() != want {
 			t.Errorf("%s: the error is %v, want %s", cell.Name(), err, want)
