@@ -18,6 +18,7 @@ import (
 func newShow() *cobra.Command {
 	var (
 		p         count
+		available count
 		algorithm string
 		root      int
 		bytes     size
@@ -55,6 +56,7 @@ With --format json:
 	flags.IntVar(&root, "root", 0, "the root, or the distance of a shift")
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	flags.Var(&transport, "transport", "the transport for which the algorithm is selected: "+oneOfText(transport.candidates))
+	flags.Var(&available, "processors", "the number of processors for which it is selected (default: this machine's)")
 	var memory size
 	addMemory(cmd, &memory)
 	format := addFormat(cmd, "table", "csv", "text", "json")
@@ -64,7 +66,7 @@ With --format json:
 			return err
 		}
 		if s != nil {
-			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport"); err != nil {
+			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport", "processors"); err != nil {
 				return err
 			}
 			return show(cmd.OutOrStdout(), s, "", format.value, memory)
@@ -77,7 +79,7 @@ With --format json:
 		}
 		why := ""
 		if algorithm == "" {
-			choice, err := selectedHere(c, int(p), int(bytes), transport.value)
+			choice, err := selectedHere(c, int(p), int(bytes), transport.value, int(available))
 			if err != nil {
 				return callError{err}
 			}
@@ -91,13 +93,19 @@ With --format json:
 	return cmd
 }
 
-// selectedHere returns the algorithm that a call selects in a job on this machine.
-func selectedHere(c sched.Collective, p, bytes int, transport string) (choice selection.Choice, err error) {
-	q := selection.Query{Collective: c, Ranks: p, Bytes: bytes, Transport: transport, Processors: processors.Available()}
-	switch transport {
-	case "inproc":
+// selectedHere returns the algorithm that a call selects in a job on this machine, or on one
+// with some number of processors, unless that is 0.
+func selectedHere(c sched.Collective, p, bytes int, transport string, available int) (choice selection.Choice, err error) {
+	q := selection.Query{Collective: c, Ranks: p, Bytes: bytes, Transport: transport, Processors: available}
+	switch {
+	case available > 0:
+	case transport == "inproc":
 		q.Processors = processors.Parallel()
-	case "mpi":
+	default:
+		q.Processors = processors.Available()
+	}
+	switch transport {
+	case "inproc", "mpi":
 	default:
 		if q.Transport, err = launch.Resolve(transport, p); err != nil {
 			return choice, err
