@@ -14,7 +14,9 @@ import (
 // elements of each rank's part, and is the same on all ranks. Src has as many
 // elements as the sum of counts, and dst has counts[Rank].
 func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
-	a := arguments[T]{callKey: callKey{collective: sched.Scatter, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
+	var a arguments[T]
+	a.set(sched.Scatter, root, 0, dst, src)
+	a.counts.in, a.counts.out = counts, counts
 	whole, own, err := c.sumCounts(&a.callKey, counts)
 	if c.Rank() != root {
 		a.in = nil
@@ -34,7 +36,9 @@ func ScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, r
 // elements of each rank's part, and is the same on all ranks. Dst has as many
 // elements as the sum of counts, and src has counts[Rank].
 func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, root int, options ...Option) error {
-	a := arguments[T]{callKey: callKey{collective: sched.Gather, root: root}, counts: partCounts{counts, counts}, in: src, out: dst}
+	var a arguments[T]
+	a.set(sched.Gather, root, 0, dst, src)
+	a.counts.in, a.counts.out = counts, counts
 	whole, own, err := c.sumCounts(&a.callKey, counts)
 	if c.Rank() != root {
 		a.out = nil
@@ -54,7 +58,9 @@ func GatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, ro
 // of elements of each rank's part, and is the same on all ranks. Dst has as many
 // elements as the sum of counts, and src has counts[Rank].
 func AllGatherV[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, options ...Option) error {
-	a := arguments[T]{callKey: callKey{collective: sched.AllGather}, counts: partCounts{counts, counts}, in: src, out: dst}
+	var a arguments[T]
+	a.set(sched.AllGather, 0, 0, dst, src)
+	a.counts.in, a.counts.out = counts, counts
 	whole, own, err := c.sumCounts(&a.callKey, counts)
 	switch {
 	case err != nil:
@@ -76,7 +82,9 @@ func ReduceScatterV[T any](ctx context.Context, c *Comm, dst, src []T, counts []
 
 // ReduceScatterVFunc is [ReduceScatterV] with an operation of the caller's own.
 func ReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, counts []int, op Op[T], options ...Option) error {
-	a := arguments[T]{callKey: callKey{collective: sched.ReduceScatter}, counts: partCounts{counts, counts}, in: src, out: dst, op: op}
+	var a arguments[T]
+	a.set(sched.ReduceScatter, 0, 0, dst, src)
+	a.counts.in, a.counts.out, a.op = counts, counts, op
 	whole, own, err := c.sumCounts(&a.callKey, counts)
 	switch {
 	case err != nil:
@@ -94,7 +102,9 @@ func ReduceScatterVFunc[T any](ctx context.Context, c *Comm, dst, src []T, count
 // dstCounts[s]. So srcCounts[s] of rank r equals dstCounts[r] of rank s. Dst and src
 // must not overlap.
 func AllToAllV[T any](ctx context.Context, c *Comm, dst, src []T, dstCounts, srcCounts []int, options ...Option) error {
-	a := arguments[T]{callKey: callKey{collective: sched.AllToAll}, counts: partCounts{srcCounts, dstCounts}, in: src, out: dst}
+	var a arguments[T]
+	a.set(sched.AllToAll, 0, 0, dst, src)
+	a.counts.in, a.counts.out = srcCounts, dstCounts
 	srcLen, _, err := c.sumCounts(&a.callKey, srcCounts)
 	if err != nil {
 		return err
@@ -121,14 +131,15 @@ func (c *Comm) sumCounts(key *callKey, counts []int) (whole, own int, err error)
 	if c == nil || len(counts) != c.size {
 		return 0, 0, c.rejectCallf(key.collective.String(), "%d counts: want %d, one per rank", len(counts), c.Size())
 	}
-	key.uneven = 1
+	digest := uint64(1) // FNV-1a, word by word: one multiplication each
 	for rank, n := range counts {
 		if n < 0 {
 			return 0, 0, c.rejectCallf(key.collective.String(), "count %d of rank %d: want 0 or more", n, rank)
 		}
 		whole += n
-		key.uneven = mix64(key.uneven + uint64(n))
+		digest = (digest ^ uint64(n)) * 1099511628211
 	}
+	key.uneven = mix64(digest)
 	return whole, counts[c.rank], nil
 }
 

@@ -58,9 +58,22 @@ func (w *work[T]) counts() []int {
 	return w.lengths
 }
 
+// buffers returns the parts of the buffers that this rank has in a call with the present
+// root. Their lengths are computed once for each root, and not in calls that are timed.
+func (w *work[T]) buffers() (in, out []T) {
+	if w.buffersOf == nil {
+		w.buffersOf = make([][2][]T, w.shape.P)
+	}
+	b := &w.buffersOf[w.shape.Root]
+	if b[0] == nil {
+		*b = [2][]T{w.in[:w.length(w.extent(sched.In))], w.out[:w.length(w.extent(sched.Out))]}
+	}
+	return b[0], b[1]
+}
+
 // dispatchUneven is dispatch for parts that differ in length.
 func (w *work[T]) dispatchUneven(ctx context.Context, c *chorale.Comm, options []chorale.Option) error {
-	in, out := w.in[:w.length(w.extent(sched.In))], w.out[:w.length(w.extent(sched.Out))]
+	in, out := w.buffers()
 	switch root := w.shape.Root; w.shape.Collective {
 	case sched.Scatter:
 		return chorale.ScatterV(ctx, c, out, in, w.counts(), root, options...)

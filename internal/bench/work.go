@@ -86,6 +86,9 @@ type work[T element] struct {
 	lengths []int          // of the parts of an uneven form
 	op      chorale.Op[T]
 	in, out []T // as long as a root needs them
+
+	buffersOf [][2][]T // of an uneven form, by the root: see buffers
+
 	call    func(ctx context.Context, options []chorale.Option) error
 	options []chorale.Option
 }
