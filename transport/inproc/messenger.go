@@ -212,11 +212,24 @@ func (e *Endpoint) sleepUntilDone(r *transport.Request) {
 // cancel ends a request with an error, unless its message is being copied.
 func (e *Endpoint) cancel(r *transport.Request, err error) bool {
 	e.tagged.mu.Lock()
-	if r.Done() {
+	m, ok := r.State.(*message)
+	if !ok {
 		e.tagged.mu.Unlock()
 		return true
 	}
-	m := r.State.(*message)
+	number := m.number
+	e.tagged.mu.Unlock()
+	return e.cancelMessage(m, number, err)
+}
+
+// cancelMessage is cancel for a message of a number. Once it is done, its memory is used for
+// another, or for none.
+func (e *Endpoint) cancelMessage(m *message, number uint64, err error) bool {
+	e.tagged.mu.Lock()
+	if m.number != number {
+		e.tagged.mu.Unlock()
+		return true
+	}
 	if !m.sends {
 		canceled := e.tagged.unpost(m)
 		if canceled {
@@ -225,9 +238,9 @@ func (e *Endpoint) cancel(r *transport.Request, err error) bool {
 		e.tagged.mu.Unlock()
 		return canceled
 	}
-	to, sent, number, received := m.pattern.From, &m.sent, m.sent.Number, m.received
+	to, sent, sentNumber, received := m.pattern.From, &m.sent, m.sent.Number, m.received
 	e.tagged.mu.Unlock()
-	if !e.job.endpoints[to].tagged.cancel(sent, number) {
+	if !e.job.endpoints[to].tagged.cancel(sent, sentNumber) {
 		return false
 	}
 	received(err)
@@ -242,23 +255,29 @@ func (e *Endpoint) Cancel(r *transport.Request, err error) { e.cancel(r, err) }
 func (e *Endpoint) Progress() {
 	e.tagged.mu.Lock()
 	e.tagged.drain(transport.Any)
-	var started []*transport.Request
+	var started []inProgress
 	for _, m := range e.tagged.posted {
-		started = append(started, m.r)
+		started = append(started, inProgress{m, m.number})
 	}
 	for _, m := range e.tagged.sends {
-		started = append(started, m.r)
+		started = append(started, inProgress{m, m.number})
 	}
 	e.tagged.mu.Unlock()
 	e.endHopeless(started)
 }
 
-// endHopeless ends requests that will never be done.
-func (e *Endpoint) endHopeless(started []*transport.Request) {
-	for _, r := range started {
+// An inProgress is a message that was in progress under the lock. Its request is not kept:
+// once that is done, another rank may use its memory.
+type inProgress struct {
+	*message
+	number uint64
+}
+
+// endHopeless ends messages that will never be done.
+func (e *Endpoint) endHopeless(started []inProgress) {
+	for _, m := range started {
 		e.tagged.mu.Lock()
-		m, _ := r.State.(*message)
-		if m == nil {
+		if m.message.number != m.number {
 			e.tagged.mu.Unlock()
 			continue
 		}
@@ -269,7 +288,7 @@ func (e *Endpoint) endHopeless(started []*transport.Request) {
 			err = transport.Cause(ctx)
 		}
 		if err != nil {
-			e.cancel(r, err)
+			e.cancelMessage(m.message, m.number, err)
 		}
 	}
 }

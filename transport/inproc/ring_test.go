@@ -97,3 +97,33 @@ func TestRingsToOneRankHaveABound(t *testing.T) {
 		next[info.From]++
 	}
 }
+
+// A message that is done leaves its memory to the next one, with another number. What
+// looked at the first one ends neither.
+func TestTheEndOfOneMessageIsNotThatOfTheNextInItsMemory(t *testing.T) {
+	job := New(2)
+	e, peer := job.Endpoint(0), job.Endpoint(1)
+	m := transport.Match{Context: 1, Tag: 2}
+	into := make([]byte, 2*ringMax) // so long that the receive is posted
+	var first, second transport.Request
+	e.StartRecv(t.Context(), &first, 1, m, "bytes", into)
+	started := inProgress{first.State.(*message), first.State.(*message).number}
+	if err := peer.Send(t.Context(), 0, m, "bytes", make([]byte, len(into))); err != nil {
+		t.Fatal(err)
+	}
+	e.Wait(&first)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.StartRecv(over, &second, 1, transport.Match{Context: 1, Tag: 3}, "bytes", into)
+	if next := second.State; next != any(started.message) {
+		t.Fatalf("the second message has other memory, %v", next)
+	}
+	e.endHopeless([]inProgress{started})
+	if second.Done() {
+		t.Error("the second message was ended in place of the first")
+	}
+	e.Progress()
+	if !second.Done() {
+		t.Error("Progress has not ended a message whose context has ended")
+	}
+}
