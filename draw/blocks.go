@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,7 +14,7 @@ import (
 // block is shown if the rank has just received it, will still need it, or has it
 // as its result. Each part of the scene has a picture and steps of its own.
 //
-// The labels are the usual ones of textbooks. If the collective combines, 0.1 is
+// The labels are close to those of textbooks. If the collective combines, 0+1 is
 // the combined value of ranks 0 and 1, 0–3 the value of four ranks, and R the
 // value of all ranks; each block has a cell. Otherwise a label is a set of
 // blocks, such as (4–7). In an alltoall, 0,1→(4–7) are blocks 4 to 7 of ranks 0
@@ -54,26 +55,21 @@ func (f *blocksFigure) draw() *svg {
 	for _, t := range f.tables {
 		size = point{max(size.x, t.width), max(size.y, t.height)}
 	}
-	columns := columnsFor(len(f.tables), size)
-	rows := (len(f.tables) + columns - 1) / columns
 	legend := f.legend()
-	width := max(float64(columns)*(size.x+panelGap)-panelGap+28, legend.width)
-	height := headerHeight + float64(rows)*(size.y+panelGap) - panelGap
-	head := newHeading(20, 30, 18, titleOf(f.scene), f.subtitle(), width)
+	grid := newPanelGrid(len(f.tables), size)
+	width := max(grid.width(), size.x+28, legend.width)
+	height := headerHeight + grid.height()
+	head := newHeading(figureInset, 30, 18, titleOf(f.scene), f.subtitle(), width)
 	width = max(width, head.width)
 	f.svg = newSVG("blocks", titleOf(f.scene), f.describe(), width, height+footerHeight+head.more)
 	head.draw(f.svg)
-	inset := (width - float64(columns)*(size.x+panelGap) + panelGap) / 2
 	for i, t := range f.tables {
-		at := point{inset + float64(i%columns)*(size.x+panelGap), headerHeight + float64(i/columns)*(size.y+panelGap)}
-		if len(f.tables) > 1 {
-			f.empty("rect", "x", at.x, "y", at.y, "width", size.x, "height", size.y, "rx", 8, "fill", "none", "stroke", "#d9dee6")
-		}
+		at := grid.draw(f.svg, i, width)
 		f.start("g", "class", "part", "transform", "translate("+at.String()+")")
 		t.draw(f.svg)
 		f.end()
 	}
-	legend.draw(f.svg, 20, height+24)
+	legend.draw(f.svg, figureInset, height+24)
 	return f.svg
 }
 
@@ -90,6 +86,9 @@ func (f *blocksFigure) legend() legend {
 	k := legend{items: []legendItem{{"arrow", "a message"}}}
 	k.items = append(k.items, contentsLegend(f.scene.Parts)...)
 	k.items = append(k.items, legendItem{"final", "as it is in the end"})
+	if slices.ContainsFunc(f.tables, (*blockTable).hasEmptyCell) {
+		k.items = append(k.items, legendItem{"empty", "no data, or none still needed"})
+	}
 	k.measure()
 	return k
 }

@@ -30,34 +30,34 @@ func TestRanksHoldWhatTheTextbooksSay(t *testing.T) {
 			(0,1) - (2,3) - (4,5) - (6,7) -
 			(0–3) - - - (4–7) - - -
 			(0–7) - - - - - - -`},
-		{"CLAIM V1: after step 1 tasks hold 0.1 or 2.3, after step 2 the result", sched.AllReduce, "recursive-doubling", 4, `
+		{"CLAIM V1: after step 1 tasks hold 0+1 or 2+3, after step 2 the result", sched.AllReduce, "recursive-doubling", 4, `
 			0 1 2 3
-			0.1 0.1 2.3 2.3
+			0+1 0+1 2+3 2+3
 			R R R R`},
 		{"CLAIM V3: halves, then quarters; then the same steps reversed", sched.AllReduce, "recursive-halving", 4, `
 			0/0/0/0 1/1/1/1 2/2/2/2 3/3/3/3
-			0.1/0.1// //0.1/0.1 2.3/2.3// //2.3/2.3
+			0+1/0+1// //0+1/0+1 2+3/2+3// //2+3/2+3
 			R/// //R/ /R// ///R
 			R/R// //R/R R/R// //R/R
 			R/R/R/R R/R/R/R R/R/R/R R/R/R/R`},
 		{"CLAIM T1: the front half receives from the back half", sched.Reduce, "tree", 8, `
 			0 1 2 3 4 5 6 7
-			0.4 1.5 2.6 3.7 - - - -
-			0.2.4.6 1.3.5.7 - - - - - -
+			0+4 1+5 2+6 3+7 - - - -
+			0+2+4+6 1+3+5+7 - - - - - -
 			R - - - - - - -`},
 		{"CLAIM T2: with an odd number the middle rank is idle", sched.Reduce, "tree", 7, `
 			0 1 2 3 4 5 6
-			0.4 1.5 2.6 3 - - -
-			0.2.4.6 1.3.5 - - - - -
+			0+4 1+5 2+6 3 - - -
+			0+2+4+6 1+3+5 - - - - -
 			R - - - - - -`},
 		{"CLAIM B1: groups of two, four and eight", sched.AllReduce, "butterfly", 8, `
 			0 1 2 3 4 5 6 7
-			0.1 0.1 2.3 2.3 4.5 4.5 6.7 6.7
+			0+1 0+1 2+3 2+3 4+5 4+5 6+7 6+7
 			0–3 0–3 0–3 0–3 4–7 4–7 4–7 4–7
 			R R R R R R R R`},
 		{"CLAIM B3: at one more than a power of two the first rank sends to all others", sched.AllReduce, "butterfly", 5, `
 			0 1 2 3 4
-			0.1 0.1 2.3 2.3 4
+			0+1 0+1 2+3 2+3 4
 			0–3 0–3 0–3 0–3 4
 			R - - - R
 			R R R R R`},
@@ -68,9 +68,9 @@ func TestRanksHoldWhatTheTextbooksSay(t *testing.T) {
 			M M M M M`},
 		{"prefix sums end with the ranks so far", sched.Scan, "linear", 4, `
 			0 1 2 3
-			0 0.1 2 3
-			0 0.1 0–2 3
-			0 0.1 0–2 R`},
+			0 0+1 2 3
+			0 0+1 0–2 3
+			0 0+1 0–2 R`},
 		{"parts of an alltoall gather by destination", sched.AllToAll, "hypercube", 4, `
 			0→(0–3) 1→(0–3) 2→(0–3) 3→(0–3)
 			0,1→(0,2) 0,1→(1,3) 2,3→(0,2) 2,3→(1,3)
@@ -78,7 +78,7 @@ func TestRanksHoldWhatTheTextbooksSay(t *testing.T) {
 			0–3→(0) 0–3→(1) 0–3→(2) 0–3→(3)`},
 		{"after a barrier every rank knows that all ranks have arrived", sched.Barrier, "dissemination", 3, `
 			0 1 2
-			0.2 0.1 1.2
+			0+2 0+1 1+2
 			all all all`},
 		{"one rank needs no step", sched.AllReduce, "ring", 1, `
 			0

@@ -10,9 +10,9 @@ import (
 
 // contentLines describes the contents of a rank in lines.
 //
-// If the collective combines, there is a line for each block. It has Foster's
-// label of the ranks whose values are combined, such as 0.1, or R for the values
-// of all ranks. Otherwise one line has the set of blocks, as in (4–7). Blocks of
+// If the collective combines, there is a line for each block. It has the
+// label of the ranks whose values are combined, such as 0+1, or R for the values of
+// all ranks. Otherwise one line has the set of blocks, as in (4–7). Blocks of
 // an alltoall have a line for each group of origins, as in 0,1→(4–7). The only
 // block of a broadcast is M.
 func contentLines(s *sched.Schedule, contents []blockContents) []string {
@@ -75,11 +75,12 @@ func groupedByBlocks(lines []string) []string {
 	return labels
 }
 
-// contributorLabel returns Foster's label of a value combined from ranks.
+// contributorLabel returns the label of a value combined from ranks: theirs, joined by
+// a plus sign, since 0.1 would read as a decimal number.
 func contributorLabel(from []int, s *sched.Schedule) string {
 	switch {
 	case s.P == 1 || len(from) < s.P || !slices.IsSorted(from):
-		return joinRanges(from, ".")
+		return joinRanges(from, "+")
 	case s.Collective == sched.Barrier:
 		return "all"
 	}

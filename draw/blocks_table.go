@@ -15,6 +15,9 @@ const (
 	finalFill   = "#cdeadd"
 )
 
+// emptyCell are the attributes of a rectangle for nothing.
+var emptyCell = [...]any{"fill", "none", "stroke", "#9aa3b0", "stroke-dasharray", "3 3"}
+
 // A blockTable is the picture of one part. A row shows the contents of all ranks
 // before the first step or after a step; a column belongs to a rank.
 type blockTable struct {
@@ -225,10 +228,22 @@ func (b *blockTable) drawBlocks(f *svg, x, y, width float64, rank int, lines []s
 	}
 }
 
+// hasEmptyCell reports whether a rank holds nothing before a step or at the end.
+func (b *blockTable) hasEmptyCell() bool {
+	for _, row := range b.states {
+		for _, lines := range row {
+			if len(lines) == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // cellStyle returns the attributes of the rectangle for all lines.
 func (b *blockTable) cellStyle(rank int, lines []string) []any {
 	if len(lines) == 0 {
-		return []any{"fill", "none", "stroke", "#d9dee6", "stroke-dasharray", "3 3"}
+		return emptyCell[:]
 	}
 	last := b.states[len(b.states)-1][rank]
 	fill := partialFill

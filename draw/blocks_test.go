@@ -46,3 +46,17 @@ func TestBlocksMatchTheGoldenFiles(t *testing.T) {
 	}
 	t.Run("matvec", func(t *testing.T) { show(t, "matvec", matvec(t, 4)) })
 }
+
+func TestALegendExplainsDashedBoxesWhereThereAreAny(t *testing.T) {
+	for name, want := range map[string]bool{"tree": true, "recursive-doubling": false} {
+		c := networkCase{name, sched.AllReduce, name, 4, 0, "full", nil, NetworkOptions{}, false}
+		var b bytes.Buffer
+		if err := Blocks(&b, c.scene(t)); err != nil {
+			t.Fatal(err)
+		}
+		boxes, explained := bytes.Contains(b.Bytes(), []byte(`stroke-dasharray="3 3"`)), bytes.Contains(b.Bytes(), []byte("no data, or none still needed"))
+		if boxes != want || explained != want {
+			t.Errorf("%s: dashed boxes %v, in the legend %v: want %v", name, boxes, explained, want)
+		}
+	}
+}

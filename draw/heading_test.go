@@ -27,11 +27,24 @@ const cutOff = `(() => {
 	}).map((text) => text.textContent).join("; ");
 })()`
 
-// wholeTexts fails if a text of the picture at an address is cut off. The tab shows it.
+// besideTitle lists the distances from the title of the leftmost border of panels, if
+// it does not begin below the title.
+const besideTitle = `(() => {
+	const title = document.querySelector("text").getBoundingClientRect().left;
+	const borders = Array.from(document.querySelectorAll(".panel"), (panel) => panel.getBoundingClientRect().left);
+	return borders.length > 0 && Math.abs(Math.min(...borders) - title) > 2 ? String(borders) + " for " + title : "";
+})()`
+
+// wholeTexts fails if a text of the picture at an address is cut off, or if its panels
+// are beside its title. The tab shows it.
 func wholeTexts(t *testing.T, tab context.Context, name, address string) {
 	t.Helper()
 	if err := chromedp.Do(tab, chromedp.Navigate(address)); err != nil {
 		t.Fatalf("%s: %v", name, err)
+	}
+	crooked, err := chromedp.Run(tab, chromedp.Evaluate[string](besideTitle))
+	if err != nil || crooked != "" {
+		t.Errorf("%s: borders beside the title: %s (%v)", name, crooked, err)
 	}
 	cut, err := chromedp.Run(tab, chromedp.Evaluate[string](cutOff))
 	if err != nil || cut != "" {
@@ -42,7 +55,7 @@ func wholeTexts(t *testing.T, tab context.Context, name, address string) {
 func TestNoTextOfAFigureIsCutOff(t *testing.T) {
 	tab, cancel := chromedp.NewContext(newBrowser(t).ctx)
 	defer cancel()
-	for _, pattern := range []string{"../docs/gallery/*.svg", "../docs/guide/*.svg", "testdata/*.svg"} {
+	for _, pattern := range []string{"../docs/gallery/*.svg", "../docs/guide/*.svg", "testdata/*.svg", "testdata/*/*.svg"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: %d files, %v", pattern, len(files), err)

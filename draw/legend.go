@@ -30,9 +30,9 @@ func contentsLegend(parts []sim.Part) (items []legendItem) {
 	for _, part := range parts {
 		switch s := part.Schedule; {
 		case s.Collective == sched.Barrier:
-			add("0.1: has heard of ranks 0 and 1")
+			add("0+1: has heard of ranks 0 and 1; 0–3: of ranks 0 to 3")
 		case s.Collective.Combines():
-			add("0.1: of ranks 0 and 1 together; R: of all")
+			add("0+1: ranks 0 and 1 combined; 0–3: ranks 0 to 3; R: all")
 		case s.Collective == sched.AllToAll:
 			add("0,1→(2): block 2 of ranks 0 and 1")
 		case s.Blocks > 1:
@@ -72,6 +72,8 @@ func (k legend) draw(s *svg, x, y float64) {
 				fill = finalFill
 			}
 			s.empty("rect", "x", x+8, "y", y-12, "width", 24, "height", 15, "rx", 3, "fill", fill, "stroke", muted)
+		case "empty":
+			s.empty("rect", append([]any{"x", x + 8, "y", y - 12, "width", 24, "height", 15, "rx", 3}, emptyCell[:]...)...)
 		}
 		s.text(x+38, y, item.text, "style", "font-size:12px;fill:"+muted)
 		x += item.width()

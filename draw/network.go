@@ -3,7 +3,6 @@ package draw
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -177,13 +176,6 @@ func (f *networkFigure) checkSize() error {
 	return nil
 }
 
-const (
-	headerHeight   = 64.0 // for title and subtitle
-	footerHeight   = 40.0 // for the legend
-	panelGap       = 18.0
-	preferredWidth = 1400.0
-)
-
 // draw arranges the panels in rows and columns.
 func (f *networkFigure) draw() *svg {
 	var cell rect
@@ -199,46 +191,24 @@ func (f *networkFigure) draw() *svg {
 	if len(f.panels) > 1 {
 		caption = 26
 	}
-	size := point{cell.max.x - cell.min.x, cell.max.y - cell.min.y + caption}
-	columns := columnsFor(len(f.panels), size)
-	rows := (len(f.panels) + columns - 1) / columns
 	legend := f.legend()
-	width := max(float64(columns)*(size.x+panelGap)-panelGap, legend.width)
-	head := newHeading(20, 30, 18, titleOf(f.scene), subtitleOf(f.scene), width)
+	grid := newPanelGrid(len(f.panels), point{cell.max.x - cell.min.x, cell.max.y - cell.min.y + caption})
+	width := max(grid.width(), legend.width)
+	head := newHeading(figureInset, 30, 18, titleOf(f.scene), subtitleOf(f.scene), width)
 	width = max(width, head.width)
-	f.svg = newSVG("network", titleOf(f.scene), f.describe(), width, headerHeight+float64(rows)*(size.y+panelGap)-panelGap+footerHeight+head.more)
+	f.svg = newSVG("network", titleOf(f.scene), f.describe(), width, headerHeight+grid.height()+footerHeight+head.more)
 	head.draw(f.svg)
-	inset := (width - float64(columns)*(size.x+panelGap) + panelGap) / 2
 	for i, p := range f.panels {
-		at := point{inset + float64(i%columns)*(size.x+panelGap), headerHeight + float64(i/columns)*(size.y+panelGap)}
+		at := grid.draw(f.svg, i, width)
 		if len(f.panels) > 1 {
-			f.empty("rect", "x", at.x+4, "y", at.y, "width", size.x-8, "height", size.y, "rx", 8, "fill", "none", "stroke", "#d9dee6")
-			f.text(at.x+18, at.y+22, p.caption, "style", "font-weight:600")
+			f.text(at.x+14, at.y+22, p.caption, "style", "font-weight:600")
 		}
 		f.start("g", "transform", "translate("+at.add(point{0, caption}).sub(cell.min).String()+")")
 		p.draw(f)
 		f.end()
 	}
-	legend.draw(f.svg, 20, headerHeight+float64(rows)*(size.y+panelGap)-panelGap+24)
+	legend.draw(f.svg, figureInset, headerHeight+grid.height()+24)
 	return f.svg
-}
-
-// columnsFor returns the number of columns for n panels. It prefers a figure of
-// aspect ratio 1.5 without gaps, at most preferredWidth wide.
-func columnsFor(n int, size point) int {
-	best, least := 1, math.Inf(1)
-	for columns := 1; columns <= n; columns++ {
-		rows := (n + columns - 1) / columns
-		width, height := float64(columns)*size.x, float64(rows)*size.y
-		penalty := math.Abs(math.Log(width/height/1.5)) + 0.4*float64(rows*columns-n)
-		if width > preferredWidth && columns > 1 {
-			penalty += width / preferredWidth * 4
-		}
-		if penalty < least-1e-9 {
-			best, least = columns, penalty
-		}
-	}
-	return best
 }
 
 // describe returns the text alternative of the figure.

@@ -236,7 +236,7 @@ func TestNodesGroupBlocksWithEqualContents(t *testing.T) {
 	picture := drawNetwork(t, networkCase{"", sched.AllReduce, "recursive-halving", 4, 0, "hypercube", nil, o, false}.scene(t), o)
 	for _, want := range []string{
 		"Before step 1: rank 0 holds 0; rank 1 holds 1;",
-		"Before step 2: rank 0 holds 0,1: 0.1; rank 1 holds 2,3: 0.1; rank 2 holds 0,1: 2.3; rank 3 holds 2,3: 2.3.",
+		"Before step 2: rank 0 holds 0,1: 0+1; rank 1 holds 2,3: 0+1; rank 2 holds 0,1: 2+3; rank 3 holds 2,3: 2+3.",
 		"Before step 3: rank 0 holds 0: R; rank 1 holds 2: R; rank 2 holds 1: R; rank 3 holds 3: R.",
 		"At the end: rank 0 holds R;",
 	} {

@@ -230,7 +230,7 @@ func (f *networkFigure) legend() legend {
 	for _, p := range f.panels {
 		if len(p.contents) > 0 {
 			if hasLinePerBlock(f.scene.Parts[0].Schedule) {
-				k.items = append(k.items, legendItem{"partial", "2,3: 0.1: blocks 2 and 3 of ranks 0 and 1 together; R: of all"})
+				k.items = append(k.items, legendItem{"partial", "2,3: 0+1: blocks 2 and 3 of ranks 0 and 1 combined; R: of all"})
 			} else {
 				k.items = append(k.items, contentsLegend(f.scene.Parts)...)
 			}

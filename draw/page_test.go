@@ -159,7 +159,7 @@ func TestAPageShowsTheContentsOfRanks(t *testing.T) {
 	}{
 		{sched.Bcast, "binomial", [][]string{{"M", "", "", ""}, {"M", "", "M", ""}, {"M", "M", "M", "M"}}},
 		{sched.Scatter, "binomial", [][]string{{"(0–3)", "", "", ""}, {"(0,1)", "", "(2,3)", ""}, {"(0)", "(1)", "(2)", "(3)"}}},
-		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0.1", "0.1", "2.3", "2.3"}, {"R", "R", "R", "R"}}}, // CLAIM V1
+		{sched.AllReduce, "recursive-doubling", [][]string{{"0", "1", "2", "3"}, {"0+1", "0+1", "2+3", "2+3"}, {"R", "R", "R", "R"}}}, // CLAIM V1
 	} {
 		f := pageAnimation(t, renderPage(t, simulate(t, c.collective, c.spec, "hypercube", 4, 8, model.Default())))
 		if !slices.EqualFunc(f.Contents, c.want, slices.Equal) {
