@@ -14,6 +14,7 @@ type ChartData struct {
 	Title      string
 	Note       string // the model, the network and other conditions of all series
 	X, Y       string // labels of the axes, with units
+	Discrete   bool   // X counts something: formulas are steps, for there is nothing between
 	Series     []Series
 	Crossovers []Crossover
 }
@@ -21,22 +22,26 @@ type ChartData struct {
 // A Series is the cost of one algorithm.
 type Series struct {
 	Name      string
-	Formula   []Point // a line
+	Formula   []Point // a line, or steps
 	Simulated []Point // marks
 }
 
 // A Point is a quantity and a cost, both above 0.
 type Point struct{ X, Y float64 }
 
-// A Crossover is a point at which the cheapest algorithm changes.
+// A Crossover is a point at which the algorithm that is the cheapest by the formulas
+// changes.
 type Crossover struct {
-	At          Point
-	Label       string // such as "m* = 24"
-	Description string // names the cheapest algorithm on either side
+	At           Point
+	Label        string // such as "m* = 24"
+	Description  string // names the cheapest algorithm on either side
+	Contradicted bool   // as simulated, it does not change there
 }
 
 // Chart draws every series as a line and marks, with its name at the end of the
-// line. A dotted line leads from each crossover down to its quantity.
+// line. A dotted line leads from each crossover down to its quantity. A crossover
+// is a disc, and a hollow one if the simulation contradicts it. Both axes end at a
+// tick.
 //
 // Chart returns an error if there are no points or more than 6 series, if a
 // quantity or a cost is not a finite number above 0, or if w fails.
@@ -49,7 +54,7 @@ func Chart(w io.Writer, c ChartData) error {
 	for _, s := range c.Series {
 		labelWidth = max(labelWidth, textWidth(s.Name, 13))
 	}
-	figure := width + labelWidth + 104
+	figure := max(width+labelWidth+104, drawChartLegend(&svg{}, 24, 0, c))
 	head := newHeading(24, 34, 19, c.Title, c.Note, figure)
 	s := newSVG("chart", c.Title, c.describe(), max(figure, head.width), height+104+head.more)
 	head.draw(s)
@@ -85,8 +90,8 @@ func (c ChartData) validate() error {
 	return nil
 }
 
-// drawChartLegend explains lines and marks.
-func drawChartLegend(s *svg, x, y float64, c ChartData) {
+// drawChartLegend explains lines and marks. It returns where it ends.
+func drawChartLegend(s *svg, x, y float64, c ChartData) float64 {
 	formula, simulated := false, false
 	for _, series := range c.Series {
 		formula = formula || len(series.Formula) > 0
@@ -107,10 +112,17 @@ func drawChartLegend(s *svg, x, y float64, c ChartData) {
 		s.text(x+5, y, "simulated", "style", "font-size:13px")
 		x += textWidth("simulated", 13) + 23
 	}
-	if len(c.Crossovers) > 0 {
-		s.empty("circle", "cx", x+5, "cy", y-4, "r", 5, "fill", background, "stroke", foreground, "stroke-width", 2)
-		s.text(x+16, y, "from here on another is the cheapest", "style", "font-size:13px")
+	for _, kind := range []struct {
+		contradicted bool
+		fill, text   string
+	}{{false, foreground, "from here on another is the cheapest by the formulas"}, {true, background, "by the formulas, but not as simulated"}} {
+		if slices.ContainsFunc(c.Crossovers, func(m Crossover) bool { return m.Contradicted == kind.contradicted }) {
+			s.empty("circle", "cx", x+5, "cy", y-4, "r", 5, "fill", kind.fill, "stroke", foreground, "stroke-width", 2)
+			s.text(x+16, y, kind.text, "style", "font-size:13px")
+			x += 16 + textWidth(kind.text, 13) + 18
+		}
 	}
+	return x
 }
 
 // describe returns the text alternative of the chart.
@@ -135,7 +147,11 @@ func (c ChartData) describe() string {
 		b.WriteString(".")
 	}
 	for _, m := range c.Crossovers {
-		fmt.Fprintf(&b, " %s: %s.", m.Label, m.Description)
+		against := ""
+		if m.Contradicted {
+			against = ", but not as simulated"
+		}
+		fmt.Fprintf(&b, " By the formulas, %s: %s%s.", m.Label, m.Description, against)
 	}
 	return b.String()
 }

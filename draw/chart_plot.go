@@ -30,7 +30,7 @@ func plotSeries(c ChartData, width, height, labelWidth float64) (string, error) 
 	grid.Horizontal.Color, grid.Vertical.Color = parseColor(subtle), parseColor(subtle)
 	p.Add(grid)
 	for i, s := range c.Series {
-		if err := addSeries(p, i, s); err != nil {
+		if err := addSeries(p, i, s, c.Discrete); err != nil {
 			return "", err
 		}
 	}
@@ -102,36 +102,46 @@ func fitAxes(p *plot.Plot) {
 	}
 	span := p.Y.Max / p.Y.Min
 	p.Y.Min, p.Y.Max = p.Y.Min/math.Pow(span, 0.16), p.Y.Max*math.Pow(span, 0.04)
-	p.X.Tick.Marker = plot.ConstantTicks(powerTicks(p.X.Min, p.X.Max))
-	p.Y.Tick.Marker = plot.ConstantTicks(decadeTicks(p.Y.Min, p.Y.Max))
+	endAtTicks(&p.X, powerTicks(p.X.Min, p.X.Max))
+	endAtTicks(&p.Y, decadeTicks(p.Y.Min, p.Y.Max))
 }
 
-// powerTicks returns ticks at powers of two: at every k-th power, with the least
-// k that gives at most 13 ticks.
+// endAtTicks makes an axis end at its first and last tick.
+func endAtTicks(a *plot.Axis, ticks []plot.Tick) {
+	a.Tick.Marker = plot.ConstantTicks(ticks)
+	a.Min, a.Max = ticks[0].Value, ticks[len(ticks)-1].Value
+}
+
+// powerTicks returns ticks at powers of two that enclose low and high: at every k-th
+// power, with the least k that gives at most 13 ticks.
 func powerTicks(low, high float64) (ticks []plot.Tick) {
-	first, last := math.Ceil(math.Log2(low)-1e-9), math.Floor(math.Log2(high)+1e-9)
-	every := math.Ceil((last - first + 1) / 13)
-	for e := first; e <= last; e += every {
+	first, last := math.Floor(math.Log2(low)+1e-9), math.Ceil(math.Log2(high)-1e-9)
+	every := max(1, math.Ceil((last-first)/12))
+	for e := first; e < last+every; e += every {
 		ticks = append(ticks, plot.Tick{Value: math.Exp2(e), Label: shortNumber(math.Exp2(e))})
 	}
 	return ticks
 }
 
-// decadeTicks returns ticks at powers of ten, and for spans below 5000 also at 2
-// and 5 times these.
+// decadeTicks returns ticks that enclose low and high: at powers of ten, and for spans
+// below 5000 also at 2 and 5 times these.
 func decadeTicks(low, high float64) (ticks []plot.Tick) {
 	factors := []float64{1}
 	if high/low < 5000 {
 		factors = []float64{1, 2, 5}
 	}
-	for e := math.Floor(math.Log10(low)); e <= math.Log10(high); e++ {
+	for e := math.Floor(math.Log10(low)); ; e++ {
 		for _, factor := range factors {
-			if v := factor * math.Pow(10, e); v >= low && v <= high {
-				ticks = append(ticks, plot.Tick{Value: v, Label: shortNumber(v)})
+			v := factor * math.Pow(10, e)
+			if v <= low {
+				ticks = nil
+			}
+			ticks = append(ticks, plot.Tick{Value: v, Label: shortNumber(v)})
+			if v >= high {
+				return ticks
 			}
 		}
 	}
-	return ticks
 }
 
 // dashPatterns distinguish lines without colors.
@@ -140,9 +150,16 @@ var dashPatterns = [...][]vg.Length{nil, {10, 4}, {3, 3}, {12, 3, 3, 3}, {6, 2, 
 // maxSeries is how many series can be distinguished.
 const maxSeries = len(dashPatterns)
 
-func addSeries(p *plot.Plot, i int, s Series) error {
-	if len(s.Formula) > 0 {
-		line, err := plotter.NewLine(xys(s.Formula))
+func addSeries(p *plot.Plot, i int, s Series, discrete bool) error {
+	lines := [][]Point{s.Formula}
+	if discrete {
+		lines = steps(s.Formula)
+	}
+	for _, points := range lines {
+		if len(points) == 0 {
+			continue
+		}
+		line, err := plotter.NewLine(xys(points))
 		if err != nil {
 			return err
 		}
@@ -158,6 +175,34 @@ func addSeries(p *plot.Plot, i int, s Series) error {
 		p.Add(points)
 	}
 	return nil
+}
+
+// steps returns lines that are level around each point. A line ends where quantities
+// are left out: where the next is farther than 1, or than a 64th.
+func steps(points []Point) (lines [][]Point) {
+	for i, p := range points {
+		start := p.X - 0.5
+		if i > 0 && p.X-points[i-1].X <= max(1, p.X/64) {
+			start = (points[i-1].X + p.X) / 2
+		} else {
+			lines = append(lines, nil)
+		}
+		if i == 0 {
+			start = p.X // the axis may begin there
+		}
+		end := p.X + 0.5
+		if i+1 < len(points) {
+			end = min(end, (p.X+points[i+1].X)/2)
+			if next := points[i+1].X; next-p.X <= max(1, next/64) {
+				end = (p.X + next) / 2
+			}
+		} else {
+			end = p.X // or end
+		}
+		last := &lines[len(lines)-1]
+		*last = append(*last, Point{start, p.Y}, Point{end, p.Y})
+	}
+	return lines
 }
 
 func xys(points []Point) plotter.XYs {
@@ -233,7 +278,10 @@ func (ms crossoverMarks) Plot(c vgdraw.Canvas, p *plot.Plot) {
 		disc.Move(vg.Point{X: at.X + 5, Y: at.Y})
 		disc.Arc(at, 5, 0, 2*math.Pi)
 		disc.Close()
-		c.SetColor(parseColor(background))
+		c.SetColor(parseColor(foreground))
+		if m.Contradicted {
+			c.SetColor(parseColor(background))
+		}
 		c.Fill(disc)
 		c.SetLineStyle(vgdraw.LineStyle{Color: parseColor(foreground), Width: 2})
 		c.Stroke(disc)

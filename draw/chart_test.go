@@ -3,8 +3,11 @@ package draw
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot"
 )
 
 func someCurves() ChartData {
@@ -85,6 +88,24 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 	for _, high := range []float64{2, 64, 4096, 1 << 20, 1 << 40} {
 		if n := len(powerTicks(1, high)); n < 2 || n > 13 {
 			t.Errorf("up to %v: %d ticks", high, n)
+		}
+	}
+}
+
+func TestCostsOfCountsAreLevelAroundThem(t *testing.T) {
+	got := steps([]Point{{2, 10}, {3, 20}, {8, 30}})
+	want := [][]Point{{{2, 10}, {2.5, 10}, {2.5, 20}, {3.5, 20}}, {{7.5, 30}, {8, 30}}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("steps %v: want %v", got, want)
+	}
+}
+
+func TestAxesEndAtRoundNumbers(t *testing.T) {
+	for _, c := range [][2]float64{{2, 400}, {1, 10000}, {3, 3.5}, {1, 1 << 25}, {74, 798}, {0.3, 4e6}} {
+		for name, ticks := range map[string][]plot.Tick{"powers": powerTicks(c[0], c[1]), "decades": decadeTicks(c[0], c[1])} {
+			if low, high := ticks[0].Value, ticks[len(ticks)-1].Value; low > c[0] || high < c[1] || len(ticks) > 16 {
+				t.Errorf("%s: %d ticks from %v to %v for %v", name, len(ticks), low, high, c)
+			}
 		}
 	}
 }

@@ -59,11 +59,12 @@ The figures:
 
 Links that several messages of one step want are red, with their load.
 
-A chart compares algorithms: name each with an --algorithm of its own. Lines are
-the formulas of the catalog, marks are simulated, on up to 1024 ranks. Where
-another algorithm becomes the cheapest by the formulas, the chart says at which m
-or p. Unless --ports is given, each is simulated with the ports that it is made
-for.
+A chart compares algorithms: name each with an --algorithm of its own, or none for
+the six that are the cheapest. Lines are the formulas of the catalog, marks are
+simulated, on up to 1024 ranks. Where another algorithm becomes the cheapest by
+the formulas, the chart says at which m or p, with a hollow disc where the marks
+say otherwise. best is the cheapest at each m or p. Unless --ports is given, each
+algorithm is simulated with the ports that it is made for.
 
 ` + simulationHelp,
 		Example: `  chorale draw bcast -n 8 --topology ring -o bcast.svg

@@ -34,6 +34,9 @@ type sweep struct {
 	by                quantity
 	p, m              int  // the largest, or the only one
 	portsPerAlgorithm bool // each algorithm has the ports that it is made for
+
+	missing []string            // why sizes have no marks, by algorithm
+	chosen  map[chosenAt]string // see resolve
 }
 
 // drawChart draws the costs of a collective.
@@ -64,14 +67,12 @@ func (s *simulation) drawChart(cmd *cobra.Command, w io.Writer, f figure, arg, t
 }
 
 // validate returns an error for a call that cannot give a chart.
-func (v *sweep) validate(specs []string) error {
+func (v *sweep) validate() error {
 	switch {
 	case v.p == 0:
 		return errNoRanks
 	case v.p < 2:
 		return fmt.Errorf("a chart of 1 rank: want 2 or more, since alone it has no cost")
-	case len(specs) == 0:
-		return fmt.Errorf("a chart of no algorithm: want --algorithm once or more, see chorale list %v", v.collective)
 	case v.collective == sched.Barrier && v.by == byWords:
 		return fmt.Errorf("a chart of a barrier against m: it moves no words, want --figure cost-p")
 	case v.m < 2 && v.by == byWords:
@@ -82,10 +83,14 @@ func (v *sweep) validate(specs []string) error {
 
 // chartData computes the content of the chart.
 func (v *sweep) chartData(specs []string) (draw.ChartData, error) {
-	if err := v.validate(specs); err != nil {
+	if err := v.validate(); err != nil {
 		return draw.ChartData{}, err
 	}
-	c := draw.ChartData{Title: v.title(), Note: v.note(), X: v.axis(), Y: "time, in the unit of ts"}
+	var leftOut []string
+	if len(specs) == 0 {
+		specs, leftOut = v.sensible()
+	}
+	c := draw.ChartData{Title: v.title(), X: v.axis(), Y: "time, in the unit of ts", Discrete: v.by == byRanks}
 	for _, spec := range specs {
 		series, err := v.series(spec)
 		if err != nil {
@@ -94,6 +99,13 @@ func (v *sweep) chartData(specs []string) (draw.ChartData, error) {
 		c.Series = append(c.Series, series)
 	}
 	c.Crossovers = v.crossovers(specs, c.Series)
+	c.Note = v.note()
+	if len(leftOut) > 0 {
+		c.Note += "; dearer, and left out: " + strings.Join(leftOut, ", ")
+	}
+	if len(v.missing) > 0 {
+		c.Note += "; no mark for " + strings.Join(v.missing, "; for ")
+	}
 	return c, nil
 }
 
@@ -134,7 +146,11 @@ func (v *sweep) network() string {
 	if len(v.simulatedSizes()) == 0 {
 		return fmt.Sprintf("not simulated, being more than %d ranks", maxSweptRanks)
 	}
-	return "simulated on " + cmp.Or(v.s.topology, "full")
+	network := "simulated on " + cmp.Or(v.s.topology, "full")
+	if v.p > maxSweptRanks {
+		network += fmt.Sprintf(" of up to %d ranks", maxSweptRanks)
+	}
+	return network
 }
 
 func (v *sweep) axis() string {
@@ -149,12 +165,14 @@ func (v *sweep) axis() string {
 
 // series computes the line and the marks of one algorithm.
 func (v *sweep) series(spec string) (draw.Series, error) {
-	name, _, _ := strings.Cut(spec, ",")
-	a, err := algo.Lookup(v.collective, name)
-	if err != nil {
-		return draw.Series{}, err
+	series := draw.Series{Name: seriesName(spec)}
+	var a algo.Algorithm
+	var err error
+	if nameOfSpec(spec) != best {
+		if a, err = algo.Lookup(v.collective, nameOfSpec(spec)); err != nil {
+			return draw.Series{}, err
+		}
 	}
-	series := draw.Series{Name: spec}
 	if a.Restrictions.AllPort && v.portsPerAlgorithm {
 		series.Name += ", all ports"
 	}
@@ -177,15 +195,20 @@ func (v *sweep) series(spec string) (draw.Series, error) {
 }
 
 // samples returns the quantities at which lines are computed: integers, evenly
-// spaced on a log axis.
+// spaced on a log axis; of ranks all up to 200.
 func (v *sweep) samples() (sizes []int) {
 	first, last := 1, v.m
 	if v.by == byRanks {
 		first, last = 2, v.p
-	}
-	const n = 160
-	for i := range n + 1 {
-		sizes = append(sizes, int(math.Round(float64(first)*math.Pow(float64(last)/float64(first), float64(i)/n))))
+		for p := first; p < last; p = max(p+1, p*101/100) {
+			sizes = append(sizes, p)
+		}
+		sizes = append(sizes, last)
+	} else {
+		const n = 160
+		for i := range n + 1 {
+			sizes = append(sizes, int(math.Round(math.Pow(float64(last), float64(i)/n))))
+		}
 	}
 	for x := first; x < last; x *= 2 { // many algorithms prefer powers of two
 		sizes = append(sizes, x)
@@ -202,11 +225,50 @@ func (v *sweep) formula(spec string, at float64) (float64, error) {
 		p, m = int(at), float64(v.m)
 	}
 	part := float64(whole(v.collective, p, 1))
+	spec, err := v.resolve(spec, at)
+	if err != nil {
+		return 0, err
+	}
 	cost, err := algo.Price(v.collective, spec, p, v.s.root, int(wordBytes*m*part), m*part)
 	if err != nil {
 		return 0, err
 	}
 	return v.model().Time(cost), nil
+}
+
+// chosenAt is a value of --algorithm that begins with best, and a quantity.
+type chosenAt struct {
+	spec string
+	at   float64
+}
+
+// resolve returns the algorithm at a quantity: the one that the formulas select there
+// if it is best.
+func (v *sweep) resolve(spec string, at float64) (string, error) {
+	if nameOfSpec(spec) != best {
+		return spec, nil
+	}
+	if known, ok := v.chosen[chosenAt{spec, at}]; ok {
+		return known, nil
+	}
+	needs, err := v.s.constraints(spec)
+	if err != nil {
+		return "", err
+	}
+	p, m := v.p, at
+	if v.by == byRanks {
+		p, m = int(at), float64(v.m)
+	}
+	words := m * float64(whole(v.collective, p, 1))
+	choice, err := algo.Cheapest(v.collective, p, v.s.root, words, int(wordBytes*words), v.model(), needs)
+	if err != nil {
+		return "", err
+	}
+	if v.chosen == nil {
+		v.chosen = make(map[chosenAt]string)
+	}
+	v.chosen[chosenAt{spec, at}] = choice.Spec
+	return choice.Spec, nil
 }
 
 func (v *sweep) model() model.Model {
@@ -218,19 +280,28 @@ func (v *sweep) model() model.Model {
 // words than pieces, and sizes that the network does not have.
 func (v *sweep) simulated(spec string, a algo.Algorithm) (marks []draw.Point, err error) {
 	var firstErr error
+	var reasons []string
+	without := map[string][]int{} // sizes without a mark, by reason
 	for _, at := range v.simulatedSizes() {
 		p, m := v.p, at
 		if v.by == byRanks {
 			p, m = at, v.m
 		}
-		if a.Restrictions.Allow(p) != nil {
-			continue
+		err := a.Restrictions.Allow(p)
+		refused := err != nil
+		var time float64
+		if err == nil {
+			time, err = v.simulate(spec, p, m, a.Restrictions.AllPort)
 		}
-		time, err := v.simulate(spec, p, m, a.Restrictions.AllPort)
 		if err != nil {
-			if firstErr == nil {
+			if firstErr == nil && !refused {
 				firstErr = err
 			}
+			reason := v.whyNot(err, refused)
+			if without[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			without[reason] = append(without[reason], at)
 			continue
 		}
 		marks = append(marks, draw.Point{X: float64(at), Y: time})
@@ -238,7 +309,24 @@ func (v *sweep) simulated(spec string, a algo.Algorithm) (marks []draw.Point, er
 	if len(marks) == 0 && firstErr != nil {
 		return nil, firstErr
 	}
+	for _, reason := range reasons {
+		v.missing = append(v.missing, fmt.Sprintf("%s at %s (%s)", seriesName(spec), fewNumbers(without[reason]), reason))
+	}
 	return marks, nil
+}
+
+// whyNot shortens the reason for which a size cannot be simulated.
+func (v *sweep) whyNot(err error, refused bool) string {
+	reason, _, _ := strings.Cut(err.Error(), ": want")
+	switch {
+	case refused: // by the restrictions of the algorithm
+		reason, _, _ = strings.Cut(reason, ",")
+	case strings.Contains(reason, "pieces"), strings.Contains(reason, "words, or not"):
+		return "fewer words than pieces"
+	case strings.HasPrefix(reason, "topology"):
+		return "no " + v.s.topology + " of that size"
+	}
+	return reason
 }
 
 // maxSweptRanks is how many ranks are simulated for a chart. A chart takes many
@@ -265,6 +353,14 @@ func (v *sweep) simulatedSizes() (sizes []int) {
 }
 
 func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
+	at := float64(m)
+	if v.by == byRanks {
+		at = float64(p)
+	}
+	spec, err := v.resolve(spec, at)
+	if err != nil {
+		return 0, err
+	}
 	s, err := newSchedule(v.collective, spec, p, v.s.root, whole(v.collective, p, wordBytes*m), v.s.memory)
 	if err != nil {
 		return 0, err
@@ -291,6 +387,8 @@ func (v *sweep) simulate(spec string, p, m int, allPort bool) (float64, error) {
 // crossover in p is the first number of ranks for which another algorithm is
 // cheaper.
 func (v *sweep) crossovers(specs []string, series []draw.Series) (all []draw.Crossover) {
+	specs, series = v.compared(specs, series)
+	var pairs [][2][]draw.Point // the marks on either side
 	best, at := -1, 0.0
 	for _, sample := range v.samples() {
 		x := float64(sample)
@@ -299,11 +397,145 @@ func (v *sweep) crossovers(specs []string, series []draw.Series) (all []draw.Cro
 			continue // some algorithm does not take so many ranks
 		}
 		if best >= 0 && next != best {
-			all = append(all, v.crossover(specs, series, best, next, at, x))
+			at, after := v.crossover(specs, series, best, next, at, x)
+			all, pairs = append(all, at), append(pairs, [2][]draw.Point{series[best].Simulated, series[after].Simulated})
 		}
 		best, at = next, x
 	}
+	for i := range all {
+		low, high := 0.0, math.Inf(1) // the crossovers beside this one
+		if i > 0 {
+			low = all[i-1].At.X
+		}
+		if i+1 < len(all) {
+			high = all[i+1].At.X
+		}
+		all[i].Contradicted = contradicted(pairs[i][0], pairs[i][1], low, all[i].At.X, high)
+	}
 	return all
+}
+
+// contradicted reports whether the algorithm before a crossover costs more than the
+// one after it at the last mark before the crossover, or less at the first from there
+// on. Marks below low and from high on do not count.
+func contradicted(before, after []draw.Point, low, at, high float64) bool {
+	below, above := false, 0.0
+	for _, b := range before {
+		i := slices.IndexFunc(after, func(a draw.Point) bool { return a.X == b.X })
+		if i < 0 || b.X < low || b.X >= high {
+			continue
+		}
+		gain := after[i].Y/b.Y - 1 // of the algorithm before
+		if b.X < at {
+			below = gain < -1e-9
+		} else if gain > 1e-9 && above == 0 {
+			return true
+		} else {
+			above = b.X
+		}
+	}
+	return below
+}
+
+// compared returns the algorithms between which crossovers are shown. If the chart is
+// of best alone, they are those that it selects; else best is not one of them.
+func (v *sweep) compared(specs []string, series []draw.Series) (others []string, of []draw.Series) {
+	for i, spec := range specs {
+		if nameOfSpec(spec) != best || seriesName(spec) != spec {
+			others, of = append(others, spec), append(of, series[i])
+		}
+	}
+	if len(others) > 0 {
+		return others, of
+	}
+	for _, at := range v.samples() {
+		for _, spec := range specs {
+			chosen, err := v.resolve(spec, float64(at))
+			if one := bestAmong + nameOfSpec(chosen); err == nil && !slices.Contains(others, one) {
+				others, of = append(others, one), append(of, draw.Series{Name: nameOfSpec(chosen)})
+			}
+		}
+	}
+	return others, of
+}
+
+// seriesName returns the name of an algorithm in a chart. The best parameters of one
+// algorithm have its name.
+func seriesName(spec string) string {
+	if name, ok := strings.CutPrefix(spec, bestAmong); ok && !strings.Contains(name, "+") {
+		return name
+	}
+	return spec
+}
+
+// maxSensible is how many algorithms a chart shows if none is named.
+const maxSensible = 6
+
+// sensible returns the algorithms of a chart for which none is named, each with its
+// best parameters: those that are the cheapest somewhere by the formulas, and then
+// those that are the closest to it. It leaves out, and does not list, algorithms that
+// do not take all these ranks, that need more ports, or that are for ranks on hosts.
+func (v *sweep) sensible() (specs, leftOut []string) {
+	type candidate struct {
+		spec     string
+		wins     bool
+		distance float64 // the mean of the logarithm of its cost
+	}
+	var all []candidate
+	for _, a := range algo.Catalog() {
+		r := a.Restrictions
+		hosts := slices.ContainsFunc(a.Params, func(p algo.Param) bool { return p.Key == "hosts" }) // it is for ranks that share hosts
+		if a.Collective != v.collective || hosts || r.AllPort && v.s.ports.value != "all" || r.Allow(v.p) != nil || v.by == byRanks && (r.PowerOfTwo || r.EvenRanks) {
+			continue
+		}
+		spec, sum, n := bestAmong+a.Name, 0.0, 0
+		for _, at := range v.samples() {
+			if cost, err := v.formula(spec, float64(at)); err == nil && cost > 0 {
+				cheapest, _ := v.formula(best, float64(at))
+				sum, n = sum+math.Log(cost/cheapest), n+1
+			}
+		}
+		if n > 0 {
+			all = append(all, candidate{spec: spec, distance: sum / float64(n)})
+		}
+	}
+	for _, at := range v.samples() {
+		if chosen, err := v.resolve(best, float64(at)); err == nil {
+			for i := range all {
+				all[i].wins = all[i].wins || all[i].spec == bestAmong+nameOfSpec(chosen)
+			}
+		}
+	}
+	order := slices.SortedStableFunc(slices.Values(all), func(a, b candidate) int {
+		if a.wins != b.wins {
+			if a.wins {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.distance, b.distance)
+	})
+	for i, c := range order {
+		if i < maxSensible {
+			specs = append(specs, c.spec)
+		} else {
+			leftOut = append(leftOut, seriesName(c.spec))
+		}
+	}
+	return specs, leftOut
+}
+
+// fewNumbers lists numbers, and leaves out the middle of more than four.
+func fewNumbers(numbers []int) string {
+	var texts []string
+	for i, n := range numbers {
+		if len(numbers) > 4 && i == 3 {
+			texts = append(texts, "…")
+		} else if len(numbers) <= 4 || i < 3 || i == len(numbers)-1 {
+			texts = append(texts, strconv.Itoa(n))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // cheapest returns the index of the cheapest algorithm at a quantity. Ties go to
@@ -326,7 +558,9 @@ func (v *sweep) cheapest(specs []string, before int, at float64) (best int, know
 	return best, true
 }
 
-func (v *sweep) crossover(specs []string, series []draw.Series, before, after int, low, high float64) draw.Crossover {
+// crossover returns the crossover between two quantities, and the algorithm that is
+// the cheapest from there on.
+func (v *sweep) crossover(specs []string, series []draw.Series, before, after int, low, high float64) (at draw.Crossover, last int) {
 	label := "p"
 	if v.by == byRanks {
 		for p := low + 1; p < high; p++ {
@@ -351,7 +585,7 @@ func (v *sweep) crossover(specs []string, series []draw.Series, before, after in
 		At:          draw.Point{X: high, Y: cost},
 		Label:       label + " = " + formatShort(high),
 		Description: fmt.Sprintf("%s is the cheapest before, %s after", series[before].Name, series[after].Name),
-	}
+	}, after
 }
 
 // formatShort formats a number from 100 as an integer, and a smaller number to

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/chorale-go/chorale/draw"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -99,5 +100,18 @@ func TestCrossoversAgainstRanksAreExact(t *testing.T) {
 	data, err := v.chartData(specs)
 	if err != nil || len(data.Crossovers) != 1 || data.Crossovers[0].At.X != 4 {
 		t.Errorf("crossovers %+v, error %v: want one at 4", data.Crossovers, err)
+	}
+}
+
+func TestMarksContradictACrossoverBesideItAlone(t *testing.T) {
+	steep := []draw.Point{{X: 1, Y: 1}, {X: 2, Y: 2}, {X: 4, Y: 4}, {X: 8, Y: 8}}
+	flat := []draw.Point{{X: 1, Y: 3}, {X: 2, Y: 3}, {X: 4, Y: 3}, {X: 8, Y: 3}}
+	for _, c := range []struct {
+		low, at, high float64
+		want          bool
+	}{{0, 3, 9, false}, {0, 1.5, 9, true}, {0, 5, 9, true}, {0, 5, 6, true}, {4.5, 5, 9, false}, {0, 1.5, 2, false}} {
+		if got := contradicted(steep, flat, c.low, c.at, c.high); got != c.want {
+			t.Errorf("%+v: contradicted %v", c, got)
+		}
 	}
 }

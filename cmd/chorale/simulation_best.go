@@ -19,9 +19,23 @@ const (
 )
 
 // isBest reports whether the formulas select the algorithm.
-func (s *simulation) isBest() bool {
-	name, _, _ := strings.Cut(s.algorithm, ",")
-	return name == best
+func (s *simulation) isBest() bool { return nameOfSpec(s.algorithm) == best }
+
+// nameOfSpec returns an algorithm without its parameters.
+func nameOfSpec(spec string) string {
+	name, _, _ := strings.Cut(spec, ",")
+	return name
+}
+
+// constraints returns what the formulas select from if the algorithm is best.
+func (s *simulation) constraints(spec string) (algo.Constraints, error) {
+	needs := algo.Constraints{AllPort: s.ports.value == "all"}
+	if among, ok := strings.CutPrefix(spec, bestAmong); ok {
+		needs.Candidates = strings.Split(among, "+")
+	} else if spec != best {
+		return needs, fmt.Errorf("--algorithm %s: want %s, or some to choose from, as in %sbinomial+linear", spec, best, bestAmong)
+	}
+	return needs, nil
 }
 
 // choose returns the algorithm to simulate, and the reason for it unless it was named.
@@ -35,11 +49,9 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 	case !s.isBest():
 		return s.algorithm, "", nil
 	}
-	needs := algo.Constraints{AllPort: s.ports.value == "all"}
-	if among, ok := strings.CutPrefix(s.algorithm, bestAmong); ok {
-		needs.Candidates = strings.Split(among, "+")
-	} else if s.algorithm != best {
-		return "", "", fmt.Errorf("--algorithm %s: want %s, or some to choose from, as in %sbinomial+linear", s.algorithm, best, bestAmong)
+	needs, err := s.constraints(s.algorithm)
+	if err != nil {
+		return "", "", err
 	}
 	pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), s.model(), needs)
 	if err != nil {
