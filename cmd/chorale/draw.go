@@ -59,6 +59,10 @@ The figures:
 
 Links that several messages of one step want are red, with their load.
 
+For a PNG or a PDF, convert the SVG with librsvg or a browser:
+  rsvg-convert --zoom 2 -o FILE.png FILE.svg
+  rsvg-convert --format pdf -o FILE.pdf FILE.svg
+
 A chart compares algorithms: name each with an --algorithm of its own, or none for
 the six that are the cheapest. Lines are the formulas of the catalog, marks are
 simulated, on up to 1024 ranks. Where another algorithm becomes the cheapest by
@@ -119,6 +123,9 @@ func figureFor(name, output string) (figure, error) {
 	if output == "-" {
 		extension = ""
 	}
+	if recipe := conversion(output, extension); recipe != "" {
+		return figure{}, fmt.Errorf("-o %s: want a file that ends in .svg, then %s", output, recipe)
+	}
 	for _, f := range figures {
 		switch {
 		case name != "" && f.name != name:
@@ -129,6 +136,19 @@ func figureFor(name, output string) (figure, error) {
 		}
 	}
 	return figure{}, fmt.Errorf("-o %s: want a file that ends in .svg, .html or .json", output)
+}
+
+// conversion returns the command that converts a figure for an output in another
+// format, or "". The program rsvg-convert comes with librsvg.
+func conversion(output, extension string) string {
+	from := strings.TrimSuffix(output, filepath.Ext(output)) + ".svg"
+	switch extension {
+	case ".png":
+		return fmt.Sprintf("rsvg-convert --zoom 2 -o %s %s", output, from)
+	case ".pdf":
+		return fmt.Sprintf("rsvg-convert --format pdf -o %s %s", output, from)
+	}
+	return ""
 }
 
 // maxDrawnRanks is how many ranks any picture may have. The figures have stricter
