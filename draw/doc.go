@@ -10,6 +10,7 @@
 //   - [Blocks]: the contents of every rank before and after each step
 //   - [SpaceTime]: the activities of ranks over time, and the critical path
 //   - [Page]: an HTML page with all of this, which plays the schedule
+//   - [Programs]: the programs of a schedule, which may be wrong, with faults in red
 //   - [Trace]: a timeline in the Trace Event Format
 //   - [Chart]: costs of several algorithms against one quantity, from [ChartData]
 //

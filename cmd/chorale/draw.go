@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/draw"
+	"github.com/chorale-go/chorale/sched"
 )
 
 // A figure is a kind of picture.
@@ -57,6 +60,9 @@ The figures:
   page       all of it, step by step (.html)
   trace      a timeline for https://ui.perfetto.dev or another viewer (.json)
 
+A schedule in a FILE that is wrong is drawn as its programs, with messages that
+lack a partner, steps that never end and the fault in red; the exit status is 1.
+
 Links that several messages of one step want are red, with their load.
 
 For a PNG or a PDF, convert the SVG with librsvg or a browser:
@@ -90,19 +96,27 @@ algorithm is simulated with the ports that it is made for.
 			return callError{err}
 		}
 		var picture bytes.Buffer
+		var fault *sched.Fault
 		if f.scene != nil {
 			err = s.drawScene(cmd, &picture, f, args[0], *title)
 		} else {
 			err = s.drawChart(cmd, &picture, f, args[0], *title)
 		}
-		if err != nil {
+		if errors.As(err, &fault) && f.extension == ".svg" {
+			if drawn := s.drawFault(&picture, args[0], *title, fault); drawn != nil {
+				return err
+			}
+			err = fmt.Errorf("%w; the picture shows it in red", err)
+		} else if err != nil {
 			return err
 		}
+		var written error
 		if *output == "-" {
-			_, err = cmd.OutOrStdout().Write(picture.Bytes())
-			return err
+			_, written = cmd.OutOrStdout().Write(picture.Bytes())
+		} else {
+			written = writeAtomically(*output, picture.Bytes())
 		}
-		return writeAtomically(*output, picture.Bytes())
+		return cmp.Or(written, err)
 	}
 	return cmd
 }
@@ -182,6 +196,16 @@ func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, t
 		return callError{err}
 	}
 	return nil
+}
+
+// drawFault draws the programs of a wrong schedule in a file.
+func (s *simulation) drawFault(w io.Writer, file, title string, fault *sched.Fault) error {
+	_, schedule, err := collectiveOrFile(file, s.memory)
+	if err != nil {
+		return err
+	}
+	title = cmp.Or(title, fmt.Sprintf("%v %s, which is wrong", schedule.Collective, schedule.Algorithm))
+	return draw.Programs(w, title, schedule, fault)
 }
 
 // writeAtomically writes a file by renaming a temporary file.
