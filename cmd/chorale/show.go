@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -35,6 +37,9 @@ The first table lists the messages of each step: 0→4 goes from rank 0 to rank 
 0↔1 is one each way. The second shows the blocks that move and where they land. A range of
 blocks is half open; left means that incoming ⊕ held is stored, right held ⊕
 incoming. A copy is within a rank, and comes before the rank's messages.
+
+Where the sends and receives of a file do not match, or ranks wait for each other,
+the table is of each rank's program, with the fault marked; the exit status is 1.
 
 The text is a schedule's canonical form, which a file may hold, and the JSON is
 complete as well: a program that knows nothing of chorale can replay it.
@@ -148,7 +153,10 @@ func show(w io.Writer, s *sched.Schedule, why, format string, memory size) error
 		return printJSON(w, s)
 	}
 	t, err := s.TimelineWithin(int64(memory))
+	var fault *sched.Fault
 	switch {
+	case errors.As(err, &fault):
+		return cmp.Or(showFault(w, s, fault), err)
 	case err != nil:
 		return err
 	case format == "csv":
