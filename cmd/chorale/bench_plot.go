@@ -7,7 +7,9 @@ import (
 	"image/color"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -19,8 +21,12 @@ import (
 	"github.com/chorale-go/chorale/internal/bench"
 )
 
-// plottable returns an error if no size can be drawn, before anything is measured.
+// plottable returns an error if no size can be drawn, or if the file has the name of
+// another format than SVG, before anything is measured.
 func plottable(file string, sizes []int) error {
+	if recipe := conversion(file, strings.ToLower(filepath.Ext(file))); recipe != "" {
+		return fmt.Errorf("--plot %s: want a file that ends in .svg, then %s", file, recipe)
+	}
 	if file != "" && slices.Max(sizes) == 0 {
 		return fmt.Errorf("--plot of 0 bytes: want a size above 0, for its axis is logarithmic")
 	}
