@@ -34,7 +34,7 @@ func newBench() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP[:FORM]…] -n N",
-		Short: "Measure collectives and messages: time, bandwidth, and ratios to the machine's limits",
+		Short: "Measure collectives and messages on this machine",
 		Long: `Measure collectives on this machine; all of them if none is named.
 
 Times are in microseconds per call, on the slowest rank. A sample is a batch of
@@ -96,21 +96,13 @@ several algorithms, * marks the fastest for each collective and size.
 An interrupt ends the measurement at once, and the rows measured so far are
 printed.
 
-With --format json:
-{"rows":[{"collective":…,"algorithm":…,"transport":…,"n":…,"bytes":…,
-"iterations":…,"min":…,"median":…,"p99":…,"mean":…,"switches":…,"verified":…,"bandwidth":…,
-"toCopy":…,"toExchange":…,"winner":…}],"limits":{"copy":[{"bytes":…,"time":…,
-"huge":…}],
-"cacheLine":…,"cacheLinePinned":…,"loopback":…}}
-A row of overlap has "overlap", the part that is hidden, from 0 to 1.
-A limit that could not be measured is 0, and so are the ratios to it. "huge" is the
-time between buffers on huge pages, for 64 KiB and more.
+--format json prints one value, of the shape that docs/json.md gives.
 With --format gobench, the input of benchstat: the median as ns/op.`,
 		Example: `  chorale bench allreduce -n 4
   chorale bench bcast reduce -n 2,4,8 --transport inproc,shm --sizes 8,64K
   chorale bench allgather -n 8 --algorithm all --plot allgather.svg
   chorale bench pingpong exchange rate halo -n 2 --transport shm
-  chorale bench allreduce allreduce:nonblocking allreduce:overlap -n 2 --sizes 8,1M
+  chorale bench allreduce allreduce:overlap -n 2 --sizes 8,1M
   chorale bench -n 4 --transport mpi --mpiexec 'mpirun --oversubscribe'
   chorale bench -n 4 --format gobench --count 10 > new.txt`,
 	}

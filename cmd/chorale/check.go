@@ -32,8 +32,7 @@ Every root is checked up to 64 ranks, and the first, the middle and the last one
 above. An algorithm that does not take a number of ranks is skipped for it, unless
 it is named together with that one number.
 
-With --format json:
-{"checked":…,"failed":[{"collective":…,"algorithm":…,"p":…,"root":…,"error":…}]}`,
+--format json prints one value, of the shape that docs/json.md gives.`,
 		Example: `  chorale check -n 1..64
   chorale check allreduce -n 7,100 --algorithm recursive-halving
   chorale check mine.txt`,

@@ -80,7 +80,7 @@ algorithm is simulated with the ports that it is made for.
 		Example: `  chorale draw bcast -n 8 --topology ring -o bcast.svg
   chorale draw scatter -n 8 --topology hypercube --figure blocks -o scatter.svg
   chorale draw allreduce -n 16 --topology torus:4x4 -o allreduce.html
-  chorale draw bcast -n 64 --figure cost-m --algorithm binomial --algorithm scatter-allgather -o m.svg`,
+  chorale draw bcast -n 64 --figure cost-m --algorithm binomial,chain -o m.svg`,
 		Args: cobra.ExactArgs(1),
 	}
 	s := addSimulation(cmd)

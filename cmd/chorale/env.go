@@ -29,10 +29,7 @@ to say more. If the rank cannot join, the error follows what is known until then
 A report of a problem with a launcher or a network should contain what it prints. The
 job's secret is not in it.
 
-With --format json, one line for each rank:
-{"version":…,"launcher":…,"reason":…,"rank":…,"size":…,"host":…,"hosts":…,"transport":…,
-"sharesMemory":[…],"processors":…,"control":…,"tls":…,"secret":…,"address":…,
-"rejected":[{"interface":…,"address":…,"reason":…}]}`,
+--format json prints one value for each rank, of the shape that docs/json.md gives.`,
 		Args: cobra.NoArgs,
 	}
 	format := addFormat(cmd, "table", "csv", "json")

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +14,8 @@ func newList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [OP]",
 		Short: "List the algorithms: parameters, restrictions, cost",
-		Long: `List the algorithms of a collective, or of all.
+		Long: `List all algorithms, or those of a collective with their costs, restrictions and
+parameters.
 
 The cost is for one port, that is, one send and one receive at a time. α is the
 start-up time of a message, β the time per word, γ the time per word combined; n
@@ -26,9 +25,7 @@ base 2.
 A parameter is shown with its default, and written behind the algorithm's name,
 as in binomial,order=ascending.
 
-With --format json:
-{"algorithms":[{"collective":…,"algorithm":…,"parameters":[{"key":…,"default":…,
-"values":…,"doc":…}],"restrictions":[…],"cost":…,"prefer":…}]}`,
+--format json prints one value, of the shape that docs/json.md gives.`,
 		Example: `  chorale list
   chorale list allreduce`,
 		Args: cobra.MaximumNArgs(1),
@@ -107,37 +104,34 @@ func restrictions(a algo.Algorithm) []string {
 	return strings.Split(a.Restrictions.String(), ", ")
 }
 
-// listAll prints a line for each algorithm, and more lines for a longer cost.
+// listAll prints a line or two for each algorithm.
 func listAll(w io.Writer, algorithms []algo.Algorithm) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tPARAMETERS\tRESTRICTIONS\tCOST")
+	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "PREFER IT FOR"}}
 	for _, a := range algorithms {
-		var params []string
-		for _, p := range a.Params {
-			params = append(params, p.Key+"="+defaultOf(p))
-		}
-		cost := strings.Split(a.Formula, "; ")
-		fmt.Fprintf(t, "%v\t%s\t%s\t%v\t%s\n", a.Collective, a.Name, strings.Join(params, " "), a.Restrictions, cost[0])
-		for _, more := range cost[1:] {
-			fmt.Fprintf(t, "\t\t\t\t%s\n", more)
-		}
+		lines = append(lines, []string{a.Collective.String(), a.Name, a.Prefer})
 	}
-	return t.Flush()
+	return printTable(w, lines)
 }
 
 // listOne prints the full catalog entries of a collective's algorithms.
 func listOne(w io.Writer, algorithms []algo.Algorithm) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, a := range algorithms {
-		fmt.Fprintf(t, "%s\n  cost\t%s\n  prefer it for\t%s\n", a.Name, a.Formula, a.Prefer)
+		lines := [][]string{{a.Name}}
+		for i, term := range strings.Split(a.Formula, "; ") {
+			lines = append(lines, []string{[]string{"  cost", ""}[min(i, 1)], term})
+		}
+		lines = append(lines, []string{"  prefer it for", a.Prefer})
 		if r := a.Restrictions.String(); r != "" {
-			fmt.Fprintf(t, "  only for\t%s\n", r)
+			lines = append(lines, []string{"  only for", r})
 		}
 		for _, p := range a.Params {
-			fmt.Fprintf(t, "  %s=%s\t%s: %s\n", p.Key, defaultOf(p), p.Values, p.Doc)
+			lines = append(lines, []string{"  " + p.Key + "=" + defaultOf(p), p.Values + ": " + p.Doc})
+		}
+		if err := printTable(w, lines); err != nil {
+			return err
 		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // defaultOf returns a parameter's default, or … if that depends on the call.

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -25,9 +23,7 @@ func run(args []string) int {
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	root.SetArgs(args)
 	var unwritten error // help has no error to return
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		_, unwritten = fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", strings.TrimSpace(cmp.Or(c.Long, c.Short)), c.UsageString())
-	})
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { unwritten = printHelp(c) })
 	verb, err := root.ExecuteC()
 	if err == nil {
 		began, err = true, unwritten
@@ -56,12 +52,22 @@ func (e callError) Unwrap() error { return e.error }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "chorale",
-		Short:         "Collective communication: run it, see it, check it",
+		Use:   "chorale VERB",
+		Short: "Collective communication: run it, see it, check it",
+		Long: `Collective communication: run it, see it, check it.
+
+Start with a run, then look at what it did: list names the algorithms, show lists the steps of one, sim says what it takes on a network and why, bench what it takes here. Each verb has examples under --help, and docs/guide.md explains the rest.`,
+		Example: `  chorale run -n 4 ./examples/globalsum           four processes add up
+  chorale show allreduce -n 4                     what they send to each other
+  chorale sim allreduce -n 4 --topology ring      how long that takes, and why
+  chorale list allreduce                          the other ways to do it`,
 		Version:       version(),
 		SilenceErrors: true,
-		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		DisableFlagsInUseLine: true,
+
+		SilenceUsage: true,
+		RunE:         func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

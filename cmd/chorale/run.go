@@ -122,7 +122,7 @@ failed first: 128 and the signal's number if a signal killed it.`,
 	flags.BoolVar(&cfg.Encrypt, "encrypt", false, "data connections between hosts use TLS, as CHORALE_ENCRYPT=1")
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithms for the program's collectives, as in ring, allreduce=ring;bcast=chain,segment=8K or mine.txt")
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
-	flags.DurationVar(&cfg.Grace, "grace", 0, "the time from asking the ranks to end to killing them (default 5s)")
+	flags.DurationVar(&cfg.Grace, "grace", 5*time.Second, "the time from asking the ranks to end to killing them")
 	flags.DurationVar(&stall, "stall", 30*time.Second, "the time after which ranks that wait for each other are named; 0: never")
 	flags.BoolVarP(&cfg.Verbose, "verbose", "v", false, "print every process that starts or ends")
 	return cmd

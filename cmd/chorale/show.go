@@ -44,11 +44,7 @@ the table is of each rank's program, with the fault marked; the exit status is 1
 The text is a schedule's canonical form, which a file may hold, and the JSON is
 complete as well: a program that knows nothing of chorale can replay it.
 
-With --format json:
-{"collective":…,"algorithm":…,"p":…,"root":…,"blocks":…,"scratch":…,"steps":[
-{"copies":[{"rank":…,"src":…,"blocks":[lo,hi],"dst":…,"at":…,"combine":…}],
-"messages":[{"from":…,"to":…,"src":…,"blocks":[lo,hi],"dst":…,"at":…,
-"combine":…}]}]}`,
+--format json prints one value, of the shape that docs/json.md gives.`,
 		Example: `  chorale show bcast -n 8
   chorale show allreduce -n 7 --algorithm butterfly
   chorale show bcast -n 8 --root 3 --format text > mine.txt`,

@@ -23,7 +23,9 @@ A rank begins a step when its own previous step is done. A message of m words ov
 h links takes ts + h·th + m·tw; with store and forward, ts + h·(th + m·tw). It
 starts when both its ends have reached it and all its links are free in its
 direction. Combining m words takes m·top. Times are in the unit of ts, tw, th and
-top; the tables call it model units. docs/simulator.md explains each table.
+top. The whole and the comparison come first; the tables of steps, ranks, the
+critical path and links follow with --tables, and all but that of ranks where
+messages wait for links. docs/simulator.md explains each table.
 
 Steps are counted from 1. A link such as 1→2 is one direction. Its load is the
 number of messages of one step that cross it; it is congested if that is more than
@@ -39,24 +41,8 @@ fit is skipped, and standard error says why. --format csv has more columns.
 Chrome's Trace Event Format: a track per rank and per link, and an arrow for each
 message.
 
-With --format json, an unknown value is null: the formula of a file, the bisection
-width of a graph from a file, a ratio to 0, the reason for an algorithm that was
-named. Each of several combinations has a line:
-{"collective":…,"algorithm":…,"chosen":…,"p":…,"root":…,"topology":…,"network":{
-"processors":…,"switches":…,"links":…,"diameter":…,"bisection":…,"ports":…},
-"placement":…,"model":{"ts":…,"tw":…,"th":…,"top":…},"ports":…,"switching":…,
-"congestion":…,"memoryBandwidth":…,"sync":…,"m":…,
-"steps":…,"messages":…,"words":…,"time":…,"formula":…,"formulaText":…,"ratio":…,
-"differs":[reason,…],"lowerBound":…,"lowerBoundRatio":…,
-"bounds":{"startups":{"time":…,"ratio":…},"words":{…},"combines":{…}},
-"maxLinkLoad":…,"congested":[{"step":…,"link":…,"messages":…}],
-"perStep":[{"messages":…,"words":…,"start":…,"end":…,"linksInUse":…,
-"maxLinkLoad":…}],
-"perRank":[{"sent":…,"received":…,"sentWords":…,"receivedWords":…,"sending":…,
-"receiving":…,"combining":…,"end":…}],
-"path":[{"step":…,"from":…,"to":…,"words":…,"hops":…,"ready":…,"start":…,"end":…,
-"waited":…,"for":…,"after":…}],
-"links":[{"link":…,"messages":…,"words":…,"busy":…}]}`,
+--format json prints one value for each combination, of the shape that docs/json.md
+gives.`,
 		Example: `  chorale sim bcast -n 8 --topology hypercube
   chorale sim bcast -n 8 --topology linear --algorithm binomial,order=ascending
   chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
@@ -76,7 +62,10 @@ named. Each of several combinations has a line:
 	} {
 		cmd.Flags().Lookup(name).Usage = usage
 	}
-	all := cmd.Flags().Bool("all", false, "abridge nothing")
+	all := cmd.Flags().Bool("all", false, "every table, and abridge none")
+	tables := words(choice{"", partialTables})
+	tables.values = nil
+	cmd.Flags().Var(&tables, "tables", "tables to print, one or more of "+oneOfText(partialTables)+" (default: those that say something)")
 	format := addFormat(cmd, "table", "csv", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		each := s.each()
@@ -92,7 +81,7 @@ named. Each of several combinations has a line:
 		if err != nil {
 			return err
 		}
-		return reportSim(cmd.OutOrStdout(), e, r, format.value, detailed, *all)
+		return reportSim(cmd.OutOrStdout(), e, r, format.value, detailed, *all, tables.values)
 	}
 	return cmd
 }
@@ -101,7 +90,7 @@ named. Each of several combinations has a line:
 const detailedRanks = 1024
 
 // reportSim prints the result of a simulation.
-func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool) error {
+func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed, all bool, tables []string) error {
 	switch format {
 	case "csv":
 		return printCSV(w, []simulated{newSimulated(e, r, false)})
@@ -110,5 +99,5 @@ func reportSim(w io.Writer, e *scenario, r *sim.Result, format string, detailed,
 	case "trace":
 		return draw.Trace(w, draw.Scene{Title: e.title, Parts: e.parts, Result: r})
 	}
-	return newSimTables(w, e, r, all).print()
+	return newSimTables(w, e, r, all, tables).print()
 }

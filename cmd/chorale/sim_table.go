@@ -8,61 +8,73 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/chorale-go/chorale/sim"
 	"github.com/chorale-go/chorale/topo"
 )
 
-// units is what tables call the unit of ts, tw, th and top.
-const units = "model units"
-
-// simTables prints a result as tables. The second line of a table's head names the
-// units.
+// simTables prints a result as tables: the whole and the comparison, and of the others
+// those that say something, or that are asked for.
 type simTables struct {
-	w   io.Writer
-	e   *scenario
-	r   *sim.Result
-	all bool // abridge no table
-	tab *tabwriter.Writer
-
-	cells int // of the line before
+	w     io.Writer
+	e     *scenario
+	r     *sim.Result
+	all   bool // abridge no table, and leave none out
+	asked []string
+	lines [][]string // of the table
 }
 
-func newSimTables(w io.Writer, e *scenario, r *sim.Result, all bool) *simTables {
-	return &simTables{w: w, e: e, r: r, all: all, tab: tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+// partialTables are the names of the tables of a part of the simulation.
+var partialTables = []string{"steps", "ranks", "path", "links"}
+
+func newSimTables(w io.Writer, e *scenario, r *sim.Result, all bool, asked []string) *simTables {
+	return &simTables{w: w, e: e, r: r, all: all, asked: asked}
 }
 
 func (s *simTables) print() error {
 	s.head()
-	tables := []func(){s.total, s.compared, s.steps, s.ranks, s.path, s.links}
-	if s.r.Messages == 0 {
-		tables = []func(){s.total, s.compared, s.ranks}
+	tables, left := []func(){s.total, s.compared}, []string{}
+	for i, table := range []func(){s.steps, s.ranks, s.path, s.links} {
+		switch name := partialTables[i]; {
+		case s.r.Messages == 0 && name != "ranks":
+		case s.all || slices.Contains(s.asked, name) || s.tells(name):
+			tables = append(tables, table)
+		default:
+			left = append(left, name)
+		}
 	}
 	for _, table := range tables {
 		fmt.Fprintln(s.w)
+		s.lines = nil
 		table()
-		if err := s.tab.Flush(); err != nil {
+		if err := printTable(s.w, s.lines); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(left) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(s.w, "\nleft out: %s; see --tables\n", strings.Join(left, ", "))
+	return err
 }
 
-// row adds a line to the table. All lines of a table have the same number of cells,
-// so that tabwriter aligns its columns.
+// tells reports whether a table says more than the whole does: which messages want the same
+// link in which step, what the messages that decide the time wait for, and which links
+// carry most. It does if there is congestion.
+func (s *simTables) tells(table string) bool {
+	return table != "ranks" && (s.r.MaxLinkLoad > 1 || waitsForLink(s.r))
+}
+
+// row adds a line to the table.
 func (s *simTables) row(cells ...any) {
-	s.cells = len(cells)
+	line := make([]string, len(cells))
 	for i, c := range cells {
-		if i > 0 {
-			fmt.Fprint(s.tab, "\t")
-		}
 		if x, ok := c.(float64); ok {
 			c = decimal(x)
 		}
-		fmt.Fprint(s.tab, c)
+		line[i] = fmt.Sprint(c)
 	}
-	fmt.Fprintln(s.tab)
+	s.lines = append(s.lines, line)
 }
 
 // decimal formats a time, rounded to six decimals.
@@ -73,7 +85,7 @@ func decimal(x float64) string {
 	return strconv.FormatFloat(x, 'g', 6, 64)
 }
 
-// ratio formats a ratio.
+// ratio formats a ratio: four digits, or as many as tell it from 1.
 func ratio(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -83,7 +95,7 @@ func ratio(x float64) string {
 	case math.Abs(x-1) <= exact:
 		return "1"
 	case math.Abs(x-1) < 1e-3:
-		return strconv.FormatFloat(x, 'g', -1, 64)
+		return strconv.FormatFloat(x, 'f', 1+int(-math.Log10(math.Abs(x-1))), 64)
 	}
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }
@@ -111,7 +123,7 @@ func (s *simTables) rows(n int, show func(i int)) {
 
 // more adds a line in place of n omitted ones.
 func (s *simTables) more(n int) {
-	line := make([]any, s.cells)
+	line := make([]any, len(s.lines[0]))
 	for i := range line {
 		line[i] = "…"
 	}
@@ -155,20 +167,18 @@ func network(t topo.Topology) string {
 	if width, known := t.Bisection(); known {
 		bisection = strconv.Itoa(width)
 	}
-	return fmt.Sprintf("%v: processors %d, switches %d, links %d, diameter %d, bisection width %s, ports %d",
+	return fmt.Sprintf("%v: processors %d, switches %d, links %d, diameter %d, bisection %s, ports %d",
 		t, t.Processors(), t.Switches(), t.LinkCount(), t.Diameter(), bisection, t.Ports())
 }
 
 func (s *simTables) total() {
 	s.row("TIME", "STEPS", "MESSAGES", "WORDS", "MAX LINK LOAD")
-	s.row(units, "", "", "", "messages in a step")
 	s.row(s.r.Time, s.r.Steps, s.r.Messages, s.r.Words, s.r.MaxLinkLoad)
 }
 
 func (s *simTables) compared() {
 	e, b := s.e, s.e.bounds(s.r)
-	s.row("COMPARED WITH", "TIME", "RATIO", "WHAT IT IS")
-	s.row("", units, "simulated/this", "α = ts, β = tw, γ = top")
+	s.row("COMPARED WITH", "TIME", "RATIO", "WHAT IT IS (α = ts, β = tw, γ = top)")
 	if f := e.formula; f != nil {
 		ref := e.compare(s.r, f.cost)
 		text := strings.Split(f.text, "; ")
@@ -190,8 +200,7 @@ func (s *simTables) compared() {
 }
 
 func (s *simTables) steps() {
-	s.row("STEP", "MESSAGES", "WORDS", "START", "END", "LINKS IN USE", "MAX LINK LOAD", "CONGESTED LINKS")
-	s.row("", "", "", units, units, "", "messages", "and their messages")
+	s.row("STEP", "MESSAGES", "WORDS", "START", "END", "LINKS", "LOAD", "CONGESTED LINKS (MESSAGES)")
 	s.rows(len(s.r.PerStep), func(i int) {
 		t := s.r.PerStep[i]
 		s.row(i+1, t.Messages, t.Words, t.Start, t.End, t.LinksInUse, t.MaxLinkLoad, s.congested(t.Congested))
@@ -220,8 +229,7 @@ func (s *simTables) congested(loads []sim.Load) string {
 }
 
 func (s *simTables) ranks() {
-	s.row("RANK", "SENT", "SENT", "RECEIVED", "RECEIVED", "SENDING", "RECEIVING", "COMBINING", "END")
-	s.row("", "messages", "words", "messages", "words", units, units, units, units)
+	s.row("RANK", "SENT", "WORDS", "RECEIVED", "WORDS", "SENDING", "RECEIVING", "COMBINING", "END")
 	s.rows(len(s.r.PerRank), func(i int) {
 		k := s.r.PerRank[i]
 		s.row(i, k.Sent, k.SentWords, k.Received, k.ReceivedWords, k.Sending, k.Receiving, k.Combining, k.End)
@@ -229,8 +237,7 @@ func (s *simTables) ranks() {
 }
 
 func (s *simTables) path() {
-	s.row("CRITICAL PATH", "STEP", "WORDS", "HOPS", "READY", "WAITED", "START", "END", "AFTERWARDS", "WAITED FOR")
-	s.row("", "", "", "links", units, units, units, units, units, "a link, or a rank")
+	s.row("PATH", "STEP", "WORDS", "HOPS", "READY", "WAITED", "START", "END", "AFTER", "WAITED FOR")
 	s.rows(len(s.r.Path), func(i int) {
 		l := s.r.Path[i]
 		s.row(fmt.Sprintf("%d→%d", l.From, l.To), l.Step+1, l.Words, l.Hops, l.Ready, l.Waited, l.Start, l.End, l.ComputeAfter, cmp.Or(l.WaitedFor, "-"))
@@ -240,11 +247,10 @@ func (s *simTables) path() {
 // links prints the links that carry the most words.
 func (s *simTables) links() {
 	if !s.r.Config.Record {
-		fmt.Fprintln(s.tab, "links are left out: see --all")
+		s.row("links are left out: see --all")
 		return
 	}
-	s.row("LINK", "MESSAGES", "WORDS", "BUSY", "BUSY")
-	s.row("", "", "", units, "% of the time")
+	s.row("LINK", "MESSAGES", "WORDS", "BUSY", "% OF THE TIME")
 	links := slices.Clone(s.r.Links)
 	slices.SortStableFunc(links, func(a, b sim.Link) int { return cmp.Compare(b.Words, a.Words) })
 	for i, l := range links {
