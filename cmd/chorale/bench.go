@@ -40,7 +40,8 @@ func newBench() *cobra.Command {
 Times are in microseconds per call, on the slowest rank. A sample is a batch of
 calls, about a millisecond of them, after a barrier that is not timed; MIN,
 MEDIAN, P99 and MEAN are over samples. Samples are taken until the median is
-stable to 1 %, or until --time is over, but never less than 5. Every call uses the
+stable to 1 %, or until --time is over, but never less than 5: then ~ marks a MEDIAN
+that is not stable. Every call uses the
 same buffers; with --alloc they are memory that the ranks of a host share, and a
 row has "alloc":true. Reductions sum float32, and a shift is by 1. The root rotates from
 call to call, so that no root runs ahead of ranks that are still in the call
@@ -91,7 +92,8 @@ command was built with (go build -tags mpi,mpich or mpi,ompi), with its options.
 Before and after the samples, the result of a call is verified on every rank.
 Flags that take lists take commas, or are given again: there is a row for each
 combination. One that does not fit is skipped, and standard error says why. Of
-several algorithms, * marks the fastest for each collective and size.
+several algorithms, * marks the fastest for each collective and size; the algorithm
+that a call selects by itself follows where it is another.
 
 An interrupt ends the measurement at once, and the rows measured so far are
 printed.

@@ -31,17 +31,10 @@ func (m *measurement) printTable(w io.Writer) error {
 	}
 	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "SWITCHES", "MB/s", "x COPY", "x EXCHANGE", ""}}
 	for _, r := range m.Rows {
-		mark := ""
-		if r.Winner {
-			mark = "*"
-		}
-		if r.Overlap != nil {
-			mark = fmt.Sprintf("%.0f%% hidden", 100**r.Overlap)
-		}
 		lines = append(lines, []string{
 			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
-			digits(r.Min), digits(r.Median), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
-			digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange), mark,
+			digits(r.Min), medianText(r), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
+			digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange), remark(r),
 		})
 	}
 	if err := align(w, lines, 3); err != nil {
@@ -49,6 +42,28 @@ func (m *measurement) printTable(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n", limitsText(m.Limits))
 	return err
+}
+
+// medianText formats the median, and marks one that is not stable.
+func medianText(r bench.Row) string {
+	if r.Stable {
+		return digits(r.Median)
+	}
+	return "~" + digits(r.Median)
+}
+
+// remark is what there is to say about a row: that it wins, and over which algorithm that a
+// call would select; and what overlaps.
+func remark(r bench.Row) string {
+	switch {
+	case r.Overlap != nil:
+		return fmt.Sprintf("%.0f%% hidden", 100**r.Overlap)
+	case r.Winner && r.Selected != r.Algorithm:
+		return "* selected: " + r.Selected
+	case r.Winner:
+		return "*"
+	}
+	return ""
 }
 
 // switchesText formats a number of context switches, which may be unknown.

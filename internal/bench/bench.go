@@ -80,7 +80,8 @@ func (c Cell) Memory(p int) (bytes float64) {
 // A Row is the result of a cell. Its JSON form is flat.
 type Row struct {
 	Call
-	Iterations int `json:"iterations"` // the number of calls that were timed
+	Iterations int  `json:"iterations"` // the number of calls that were timed
+	Stable     bool `json:"stable"`     // the samples tell the median to 1 %, with a confidence of 95 %
 	Times
 	Switches *float64 `json:"switches,omitempty"` // context switches per call, of all ranks together; nil if unknown
 	Verified bool     `json:"verified"`           // the results of the calls were right
@@ -92,6 +93,7 @@ type Row struct {
 type Call struct {
 	Collective string `json:"collective"` // or the pattern
 	Algorithm  string `json:"algorithm"`  // the one that ran; of a pattern, its calls
+	Selected   string `json:"selected"`   // the one that runs if none is named
 	Transport  string `json:"transport"`
 	Alloc      bool   `json:"alloc,omitempty"` // the buffers are from chorale.Alloc
 	Ranks      int    `json:"n"`
@@ -175,8 +177,8 @@ type subject interface {
 	verify(ctx context.Context) error
 	// first returns how many calls are unlike the ones before: the first with each root.
 	first() int
-	// algorithm makes the call once, and returns what ran.
-	algorithm(ctx context.Context) (string, error)
+	// algorithm makes the call, and returns what ran, and what runs if no algorithm is named.
+	algorithm(ctx context.Context) (ran, selected string, err error)
 }
 
 func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) {
@@ -189,7 +191,7 @@ func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) 
 			return Row{}, err
 		}
 	}
-	algorithm, err := w.algorithm(ctx)
+	algorithm, selected, err := w.algorithm(ctx)
 	if err != nil {
 		return Row{}, err
 	}
@@ -208,12 +210,14 @@ func (b *Bench) measure(ctx context.Context, cell Cell, w subject) (Row, error) 
 		Call: Call{
 			Collective: cell.Name(),
 			Algorithm:  algorithm,
+			Selected:   selected,
 			Transport:  b.Transport,
 			Alloc:      b.Alloc,
 			Ranks:      b.Comm.Size(),
 			Bytes:      cell.Bytes,
 		},
 		Iterations: s.iterations(),
+		Stable:     s.stable,
 		Times:      summarize(s.samples),
 		Switches:   switches,
 		Verified:   b.Verify,

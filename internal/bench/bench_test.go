@@ -51,6 +51,46 @@ func TestEveryCollectiveOfAnySizeIsMeasuredAndVerified(t *testing.T) {
 	}
 }
 
+// Beside an algorithm that is named, a row says which one a call selects.
+func TestARowNamesTheAlgorithmThatACallSelects(t *testing.T) {
+	err := onRanks(t, 3, func(ctx context.Context, b *Bench) error {
+		for _, form := range []string{"", nonblocking, prepared, half} {
+			cell := Cell{Collective: sched.AllGather, Form: form, Bytes: 8}
+			free, err := b.Measure(ctx, cell)
+			if err != nil {
+				return err
+			}
+			cell.Algorithm = "ring"
+			named, err := b.Measure(ctx, cell)
+			if err != nil {
+				return err
+			}
+			if free.Selected != free.Algorithm || named.Selected != free.Algorithm || named.Algorithm != "ring" {
+				t.Errorf("%s: unnamed %q, %q; named %q, %q", cell.Name(), free.Algorithm, free.Selected, named.Algorithm, named.Selected)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The time is over before the samples tell the median.
+func TestARowSaysThatItsMedianIsNotStable(t *testing.T) {
+	err := onRanks(t, 2, func(ctx context.Context, b *Bench) error {
+		b.Time = 0
+		row, err := b.Measure(ctx, Cell{Collective: sched.Barrier})
+		if err == nil && (row.Stable || row.Iterations == 0) {
+			t.Errorf("after %d samples at most, the row is %+v", minSamples-1, row)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // A call in which the rank sleeps makes the processor leave it.
 func TestTheContextSwitchesOfACallAreCounted(t *testing.T) {
 	if _, known := contextSwitches(); !known {

@@ -66,14 +66,14 @@ func (w *columnCall) run(ctx context.Context) (err error) {
 
 func (w *columnCall) first() int { return w.roots }
 
-func (w *columnCall) algorithm(context.Context) (string, error) {
+func (w *columnCall) algorithm(context.Context) (ran, selected string, err error) {
 	switch {
 	case w.cell.Pattern != "":
-		return "SendRecvStrided", nil
+		return "SendRecvStrided", "SendRecvStrided", nil
 	case w.cell.Collective == sched.Scatter:
-		return "ScatterStrided", nil
+		return "ScatterStrided", "ScatterStrided", nil
 	}
-	return "GatherStrided", nil
+	return "GatherStrided", "GatherStrided", nil
 }
 
 // verify makes the call once, and compares what it has received.

@@ -26,6 +26,7 @@ type loop struct {
 type sampling struct {
 	samples  []float64 // of the time of a call on the slowest rank, in µs
 	calls    int       // in the batch of each sample
+	stable   bool      // the samples' median is
 	switches int64     // context switches of this process in all batches
 }
 
@@ -47,7 +48,8 @@ func (l *loop) run(ctx context.Context, c *chorale.Comm, limit time.Duration, ca
 		for _, t := range l.slowest[:checkInterval] {
 			s.samples = append(s.samples, t/float64(s.calls))
 		}
-		over = elapsed >= limit || len(s.samples) >= maxSamples || stable(s.samples)
+		s.stable = stable(s.samples)
+		over = elapsed >= limit || len(s.samples) >= maxSamples || s.stable
 	}
 	s.switches = l.switches
 	return s, nil

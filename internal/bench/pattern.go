@@ -145,7 +145,9 @@ func (w *exchangePattern) run(ctx context.Context) error {
 
 func (w *exchangePattern) first() int { return 1 }
 
-func (w *exchangePattern) algorithm(context.Context) (string, error) { return calls[w.name], nil }
+func (w *exchangePattern) algorithm(context.Context) (ran, selected string, err error) {
+	return calls[w.name], calls[w.name], nil
+}
 
 func (w *exchangePattern) pingpong(ctx context.Context) error {
 	peer := w.sends[0].peer

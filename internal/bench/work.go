@@ -149,11 +149,18 @@ func (w *work[T]) run(ctx context.Context) error {
 // first returns how many calls compile their programs: the first with each root.
 func (w *work[T]) first() int { return w.roots }
 
-// algorithm makes the call once, and returns its algorithm.
-func (w *work[T]) algorithm(ctx context.Context) (string, error) {
+// algorithm makes the call once, and returns its algorithm. If that was named, another call
+// tells the one that is selected.
+func (w *work[T]) algorithm(ctx context.Context) (ran, selected string, err error) {
 	var stats chorale.Stats
-	err := w.call(ctx, append(w.options, chorale.WithStats(&stats)))
-	return stats.Algorithm, err
+	if len(w.options) > 0 {
+		if err := w.call(ctx, []chorale.Option{chorale.WithStats(&stats)}); err != nil {
+			return "", "", err
+		}
+		selected = stats.Algorithm
+	}
+	err = w.call(ctx, append(w.options, chorale.WithStats(&stats)))
+	return stats.Algorithm, cmp.Or(selected, stats.Algorithm), err
 }
 
 // dispatch makes the call on a communicator of the same ranks. Reductions sum float32.
