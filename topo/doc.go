@@ -1,7 +1,7 @@
 // Package topo describes the networks that a schedule can be simulated on: their
 // links, and the links that a message takes.
 //
-// [Parse] reads a topology from a text such as "mesh:4x4", and [ParsePlacement]
+// [Parse] reads a topology from a text such as "mesh:4x4" or "mesh", and [ParsePlacement]
 // reads which processor each rank sits on. The constructors, such as [NewMesh],
 // make the same topologies; [NewGraph] and [ReadGraph] make any other. A topology
 // is an immutable value and may be used by many goroutines at once.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -40,10 +41,11 @@ func (e *SyntaxError) Known() []string {
 
 // A family is one kind of topology: its text form and its constructor.
 type family struct {
-	form string // an example of its text
-	key  string // may stand before its sizes
-	sep  string // between its sizes; empty if it has none
-	size int    // the number of sizes; 0 for any number
+	form string            // an example of its text
+	key  string            // may stand before its sizes
+	sep  string            // between its sizes; empty if it has none
+	size int               // the number of sizes; 0 for any number
+	fit  func(p int) []int // the sizes where none are given; nil if they must be
 	make func(p int, sizes []int) (Topology, error)
 }
 
@@ -51,13 +53,13 @@ type family struct {
 var families = map[string]family{
 	"linear":    {form: "linear", make: ofSize(NewLinear)},
 	"ring":      {form: "ring", make: ofSize(NewRing)},
-	"mesh":      {form: "mesh:4x4", sep: "x", make: ofSizes(NewMesh)},
-	"torus":     {form: "torus:8x8x8", sep: "x", make: ofSizes(NewTorus)},
+	"mesh":      {form: "mesh:4x4", sep: "x", fit: nearSquare, make: ofSizes(NewMesh)},
+	"torus":     {form: "torus:8x8x8", sep: "x", fit: nearSquare, make: ofSizes(NewTorus)},
 	"hypercube": {form: "hypercube", make: ofSize(NewHypercube)},
 	"tree":      {form: "tree", make: ofSize(NewTree)},
 	"star":      {form: "star", make: ofSize(NewStar)},
 	"full":      {form: "full", make: ofSize(NewFull)},
-	"fattree": {form: "fattree:k=4", key: "k=", sep: ",", size: 1, make: func(_ int, s []int) (Topology, error) {
+	"fattree": {form: "fattree:k=4", key: "k=", sep: ",", size: 1, fit: leastFatTree, make: func(_ int, s []int) (Topology, error) {
 		return made(NewFatTree(s[0]))
 	}},
 	"dragonfly": {form: "dragonfly:4,2,2", sep: ",", size: 3, make: func(_ int, s []int) (Topology, error) {
@@ -76,7 +78,9 @@ func Forms() []string {
 }
 
 // Parse returns the topology of p processors that spec names: one of the
-// [Forms], or the name of a file that [ReadGraph] reads. An error is a
+// [Forms], or the name of a file that [ReadGraph] reads. A mesh and a torus without
+// sizes are the nearest to a square, and a fat tree is the least that has p hosts or
+// more. An error is a
 // *[SyntaxError] if the text is wrong. If its sizes do not fit p, the error
 // says which do.
 func Parse(spec string, p int) (Topology, error) {
@@ -92,6 +96,8 @@ func Parse(spec string, p int) (Topology, error) {
 	switch {
 	case f.sep == "" && given:
 		return nil, &SyntaxError{"topology", spec, len(name), "no sizes: there is a place for every rank"}
+	case f.fit != nil && !given:
+		sizes = f.fit(p)
 	case f.sep != "" && !given:
 		return nil, &SyntaxError{"topology", spec, len(spec), "sizes, as in " + f.form}
 	case given:
@@ -106,9 +112,27 @@ func Parse(spec string, p int) (Topology, error) {
 		return nil, fmt.Errorf("topology %w", err)
 	}
 	if n := t.Processors(); n != p {
-		return nil, fmt.Errorf("topology %s has %d processors: want %d, one for each rank", spec, n, p)
+		return nil, fmt.Errorf("topology %v has %d processors: want %d, one for each rank", t, n, p)
 	}
 	return t, nil
+}
+
+// nearSquare returns two sizes that are as equal as can be, the smaller one first.
+func nearSquare(p int) []int {
+	if p > math.MaxInt32 { // which has too many links
+		return []int{p}
+	}
+	rows := int(math.Sqrt(float64(p)))
+	for p%rows != 0 {
+		rows--
+	}
+	return []int{rows, p / rows}
+}
+
+// leastFatTree returns the least k for which a fat tree has p hosts or more.
+func leastFatTree(p int) []int {
+	const rounding = 1e-9
+	return []int{2 * int(math.Ceil(math.Cbrt(4*float64(p))/2-rounding))}
 }
 
 // parseFile reads the graph in a file. The file may have any name that is not

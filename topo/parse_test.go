@@ -23,7 +23,7 @@ func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
 	}{
 		{"", 0, `topology "", character 1: found nothing more, want ` + forms},
 		{"cube", 0, `topology "cube", character 1: found "cube", want ` + forms},
-		{"mesh", 4, `topology "mesh", character 5: found nothing more, want sizes, as in mesh:4x4`},
+		{"dragonfly", 9, `topology "dragonfly", character 10: found nothing more, want sizes, as in dragonfly:4,2,2`},
 		{"mesh:", 5, `topology "mesh:", character 6: found nothing more, want a size, as in mesh:4x4`},
 		{"mesh:4xx4", 7, `topology "mesh:4xx4", character 8: found "x4", want a size, as in mesh:4x4`},
 		{"mesh:4x0", 7, `topology "mesh:4x0", character 8: found "0", want a size, as in mesh:4x4`},
@@ -49,6 +49,22 @@ func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
+func TestATopologySizesItselfByTheNumberOfRanks(t *testing.T) {
+	for _, c := range []struct {
+		spec string
+		p    int
+		want string
+	}{
+		{"mesh", 1, "mesh:1x1"}, {"mesh", 7, "mesh:1x7"}, {"mesh", 12, "mesh:3x4"}, {"mesh", 1 << 20, "mesh:1024x1024"},
+		{"torus", 2, "torus:1x2"}, {"torus", 16, "torus:4x4"}, {"torus", 20, "torus:4x5"},
+		{"fattree", 2, "fattree:k=2"}, {"fattree", 16, "fattree:k=4"}, {"fattree", 54, "fattree:k=6"}, {"fattree", 1024, "fattree:k=16"},
+	} {
+		if got := parsed(t, c.spec, c.p).String(); got != c.want {
+			t.Errorf("%s of %d: got %s, want %s", c.spec, c.p, got, c.want)
+		}
+	}
+}
+
 func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
 	for _, c := range []struct {
 		spec string
@@ -60,6 +76,9 @@ func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
 		{"hypercube", 6, `topology hypercube of 6 processors: want a power of two, such as 4 or 8`},
 		{"tree", 7, `topology tree of 7 processors: want a power of two, such as 4 or 8`},
 		{"fattree:k=4", 15, `topology fattree:k=4 has 16 processors: want 15, one for each rank`},
+		{"fattree", 15, `topology fattree:k=4 has 16 processors: want 15, one for each rank`},
+		{"mesh", 1 << 40, `topology mesh:1099511627776 has 2.2e+12 directed links: want at most 2147483647`},
+		{"fattree", 1 << 40, `topology fattree:k=16384 has 6.6e+12 directed links: want at most 2147483647`},
 		{"fattree:3", 16, `topology fattree:k=3: want an even k of 2 or more`},
 		{"fattree:99999998", 16, `topology fattree:k=99999998 has 1.5e+24 directed links: want at most 2147483647`},
 		{"dragonfly:4,2,2", 71, `topology dragonfly:4,2,2 has 72 processors: want 71, one for each rank`},

@@ -77,6 +77,15 @@ func (e *scenario) differs(r *sim.Result) []string {
 	return reasons
 }
 
+// free reports whether the network adds nothing to a time, whatever its shape.
+func (e *scenario) free(r *sim.Result) bool {
+	c := e.config
+	return r.Messages > 0 && c.Model.Th == 0 && !c.StoreAndForward && !c.Share && r.MaxLinkLoad <= 1 && !waitsForLink(r)
+}
+
+// freeNote says why two topologies cost the same.
+const freeNote = "note: with th 0, all networks cost the same on which no message waits for a link"
+
 const noCongestion = "the formula expects no congestion"
 
 // waitsForLink reports whether a message on the critical path waits for a link.

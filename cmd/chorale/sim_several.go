@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 		rows  []simulated
 		notes skips
 		rules string
+		free  = make(map[string]string) // a topology that adds nothing to a call
+		same  bool                      // another one adds nothing either
 	)
 	for _, arg := range args {
 		for _, s := range each {
@@ -30,7 +33,13 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 			if err == nil {
 				r, failed := e.simulate(false)
 				if failed == nil {
-					rows = append(rows, newSimulated(e, r, false))
+					row := newSimulated(e, r, false)
+					rows = append(rows, row)
+					if e.free(r) {
+						call := fmt.Sprintln(row.Collective, row.Algorithm, row.P, row.Root, row.M)
+						free[call] = cmp.Or(free[call], row.Topology)
+						same = same || free[call] != row.Topology
+					}
 					rules = e.rules()
 				}
 				err = failed
@@ -60,7 +69,11 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 		return nil
 	}
 	fmt.Fprintf(w, "%s\n\n", rules)
-	return printSimulated(w, rows)
+	if err := printSimulated(w, rows); err != nil || !same {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", freeNote)
+	return err
 }
 
 // misfit reports whether an error is that of a combination alone, and not of a name that

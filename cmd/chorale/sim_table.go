@@ -51,10 +51,17 @@ func (s *simTables) print() error {
 			return err
 		}
 	}
-	if len(left) == 0 {
+	var notes []string
+	if s.e.free(s.r) && s.e.config.Topology.Diameter() > 1 {
+		notes = append(notes, freeNote)
+	}
+	if len(left) > 0 {
+		notes = append(notes, fmt.Sprintf("left out: %s; see --tables", strings.Join(left, ", ")))
+	}
+	if len(notes) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.w, "\nleft out: %s; see --tables\n", strings.Join(left, ", "))
+	_, err := fmt.Fprintf(s.w, "\n%s\n", strings.Join(notes, "\n"))
 	return err
 }
 

@@ -123,7 +123,7 @@ func addSimulation(cmd *cobra.Command) *simulation {
 	flags.VarP(&s.lists.ranks, "ranks", "n", "the number of ranks")
 	flags.Var(&s.lists.algorithms, "algorithm", "an algorithm, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call would select)")
 	flags.IntVar(&s.root, "root", 0, "the root, or the distance of a shift")
-	flags.Var(&s.lists.topologies, "topology", "the network (default full, so that no two messages share a link; for matvec the mesh)")
+	flags.Var(&s.lists.topologies, "topology", "the network, as in ring, torus or torus:4x8 (default full, so that no two messages share a link; for matvec the mesh)")
 	flags.StringVar(&s.placement, "placement", "identity", "the processor of each rank")
 	flags.VarP(&s.lists.words, "words", "m", "the m of the formulas, in words (default 1024, or a little more where that makes equal pieces; for matvec 1)")
 	flags.Var(&s.ts, "ts", "start-up time of a message")
