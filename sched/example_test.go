@@ -62,7 +62,7 @@ rank 1
 	}
 	fmt.Println(s.Check())
 	// Output:
-	// rank 1 in step 0, peer 0, block 0: sends from out what was never written
+	// rank 1 in step 1, peer 0, block 0: sends from out what was never written
 }
 
 // A replay says what every rank holds after each step.
@@ -98,6 +98,6 @@ rank 2
 		fmt.Printf("after step %d: %v\n", step+1, replay.Value(0, sched.Out, 0))
 	}
 	// Output:
-	// after step 1: block 0 of ranks 0..2
-	// after step 2: block 0 of ranks 0..3
+	// after step 1: block 0 of ranks 0–1
+	// after step 2: block 0 of ranks 0–2
 }

@@ -6,7 +6,7 @@ import "fmt"
 // return it; use errors.As to get at its fields.
 type Fault struct {
 	Rank  int    // the rank, or -1 if the fault belongs to no rank
-	Step  int    // the step of the rank's program, counted from 0, or -1 at its end
+	Step  int    // the step of the rank's program, counted from 0, or -1 at its end; Error counts from 1
 	Peer  int    // the rank at the other end of the message, or -1
 	Block int    // the block, or -1
 	What  string // what is wrong, in one line
@@ -31,7 +31,7 @@ func rankInStep(rank, step int) string {
 	if step < 0 {
 		return fmt.Sprintf("rank %d at the end", rank)
 	}
-	return fmt.Sprintf("rank %d in step %d", rank, step)
+	return fmt.Sprintf("rank %d in step %d", rank, step+1)
 }
 
 func faultf(rank, step, peer, block int, format string, args ...any) *Fault {

@@ -51,15 +51,15 @@ func TestReplayHoldsWhatEachStepLeaves(t *testing.T) {
 	s := parse(t, strings.Replace(chain, "SIDE", "right", 1))
 	for step, want := range []string{
 		"nothing; nothing",
-		"block 0 of ranks 0; block 0 of ranks 1..3",
-		"block 0 of ranks 0..3; block 0 of ranks 1..3",
+		"block 0 of rank 0; block 0 of ranks 1–2",
+		"block 0 of ranks 0–2; block 0 of ranks 1–2",
 	} {
 		r := replayed(t, s, step)
 		got := fmt.Sprintf("%v; %v", r.Value(0, sched.Out, 0), r.Value(1, sched.Scratch, 0))
 		if got != want {
 			t.Errorf("after %d steps: %s, want %s", step, got, want)
 		}
-		if in := r.Value(2, sched.In, 0).String(); in != "block 0 of ranks 2" {
+		if in := r.Value(2, sched.In, 0).String(); in != "block 0 of rank 2" {
 			t.Errorf("after %d steps, rank 2 has %s", step, in)
 		}
 	}

@@ -46,16 +46,16 @@ func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
 		name, old, new string
 		want           string
 	}{
-		{"swapped side", "combine left", "combine right", "rank 1 at the end, block 0: out holds block 0 of ranks 1, 0, want block 0 of ranks 0..2"},
-		{"replaced", "from 1 combine right", "from 1", "rank 0 at the end, block 0: out holds block 0 of ranks 1, want block 0 of ranks 0..2"},
-		{"dropped receive", "recv out 0..1 from 0 combine left", "", "rank 0 in step 0, peer 1: sends a message that rank 1 never receives"},
-		{"dropped send", "send in 0..1 to 1", "", "rank 1 in step 0, peer 0: waits for a message that rank 0 never sends"},
-		{"never written", "copy in 0..1 to out 0", "", "rank 0 in step 0, peer 1, block 0: combines nothing with block 0 of ranks 1"},
-		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "rank 0 in step 0, peer 0, block 0: send: a message to itself"},
-		{"to a rank that does not exist", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 0, peer 2, block 0: send: no rank 2: want 0 to 1"},
-		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "rank 0 in step 0, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
-		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "rank 0 in step 0, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
-		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "rank 0 in step 0, peer 1, block 0: receive: writes in, which is only to be read"},
+		{"swapped side", "combine left", "combine right", "rank 1 at the end, block 0: out holds block 0 of ranks 1, 0, want block 0 of ranks 0–1"},
+		{"replaced", "from 1 combine right", "from 1", "rank 0 at the end, block 0: out holds block 0 of rank 1, want block 0 of ranks 0–1"},
+		{"dropped receive", "recv out 0..1 from 0 combine left", "", "rank 0 in step 1, peer 1: sends a message that rank 1 never receives"},
+		{"dropped send", "send in 0..1 to 1", "", "rank 1 in step 1, peer 0: waits for a message that rank 0 never sends"},
+		{"never written", "copy in 0..1 to out 0", "", "rank 0 in step 1, peer 1, block 0: combines nothing with block 0 of rank 1"},
+		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "rank 0 in step 1, peer 0, block 0: send: a message to itself"},
+		{"to a rank that does not exist", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 1, peer 2, block 0: send: no rank 2: want 0 to 1"},
+		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "rank 0 in step 1, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
+		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "rank 0 in step 1, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
+		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "rank 0 in step 1, peer 1, block 0: receive: writes in, which is only to be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(exchange, c.old, c.new, 1)
@@ -95,7 +95,7 @@ rank 2
   step
     send out 2..3 to 0
 `).Check()
-	want := "rank 0 in step 0, peer 2: deadlock: rank 0 in step 0, which waits for rank 2 in step 0, which waits for rank 1 in step 0, which waits for rank 0 in step 0"
+	want := "rank 0 in step 1, peer 2: deadlock: rank 0 in step 1, which waits for rank 2 in step 1, which waits for rank 1 in step 1, which waits for rank 0 in step 1"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -166,7 +166,7 @@ rank 2
   step
     copy scratch 0..1 to out 0 combine right
 `).Check()
-	want := "rank 1 at the end, block 0: out holds block 0 of ranks 0..3, but combined in another way than on another rank, so their bits may differ"
+	want := "rank 1 at the end, block 0: out holds block 0 of ranks 0–2, but combined in another way than on another rank, so their bits may differ"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -219,7 +219,7 @@ func TestBlocksMayLandAtOtherNumbersOnlyIfAllAreEquallyLong(t *testing.T) {
 		t.Error(err)
 	}
 	s.EqualBlocks = false
-	want := "rank 0 in step 0, block 0: copy: block 0 lands where block 1 belongs, and they may differ in length"
+	want := "rank 0 in step 1, block 0: copy: block 0 lands where block 1 belongs, and they may differ in length"
 	if err := s.Check(); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

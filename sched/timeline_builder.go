@@ -97,7 +97,7 @@ func (b *timelineBuilder) match() error {
 		r.message = int32(i)
 		if m.hi-m.lo != r.hi-r.lo {
 			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at),
-				"receives %d blocks where rank %d sends %d (its step %d)", r.hi-r.lo, m.from, m.hi-m.lo, m.sendStep)
+				"receives %d blocks where rank %d sends %d (its step %d)", r.hi-r.lo, m.from, m.hi-m.lo, m.sendStep+1)
 		}
 		if err := b.s.sameLengths(int(m.from), int(m.to), m.src, int(m.lo), int(m.hi-m.lo), m.dst, int(m.at)); err != nil {
 			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at), "%v", err)

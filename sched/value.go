@@ -46,7 +46,7 @@ func input(rank, block int) Value {
 // spans returns all spans of v.
 func (v *Value) spans() []span { return append([]span{v.first}, v.rest...) }
 
-// String writes v as in "block 3 of ranks 0..4, 6".
+// String writes v as in "block 3 of ranks 0–3, 6".
 func (v Value) String() string {
 	if !v.Defined() {
 		return "nothing"
@@ -56,10 +56,14 @@ func (v Value) String() string {
 		if s.hi == s.lo+1 {
 			parts = append(parts, fmt.Sprint(s.lo))
 		} else {
-			parts = append(parts, Range{int(s.lo), int(s.hi)}.String())
+			parts = append(parts, fmt.Sprintf("%d–%d", s.lo, s.hi-1))
 		}
 	}
-	return fmt.Sprintf("block %d of ranks %s", v.block, strings.Join(parts, ", "))
+	ranks := "ranks"
+	if v.rest == nil && v.first.hi == v.first.lo+1 {
+		ranks = "rank"
+	}
+	return fmt.Sprintf("block %d of %s %s", v.block, ranks, strings.Join(parts, ", "))
 }
 
 // combine returns a ⊕ b. Where the operator commutes, the spans are kept sorted
