@@ -136,7 +136,7 @@ func (f *programsFigure) problems() string {
 	var stuck []string
 	for rank, n := range f.steps {
 		if f.done[rank] < n {
-			stuck = append(stuck, fmt.Sprintf("rank %d in step %d", rank, f.done[rank]))
+			stuck = append(stuck, fmt.Sprintf("rank %d in step %d", rank, f.done[rank]+1))
 		}
 	}
 	if len(stuck) > 0 {
@@ -163,7 +163,7 @@ func (f *programsFigure) draw() *svg {
 	f.svg = newSVG("programs", f.title, f.describe(), width, height+footerHeight+head.more)
 	head.draw(f.svg)
 	for k := range rows {
-		f.text(figureInset, f.y(k)+programCell/2+4, "step "+strconv.Itoa(k), "style", "font-weight:600;font-size:13px;fill:"+stepColor(k))
+		f.text(figureInset, f.y(k)+programCell/2+4, "step "+strconv.Itoa(k+1), "style", "font-weight:600;font-size:13px;fill:"+stepColor(k))
 	}
 	for rank, n := range f.steps {
 		f.empty("circle", "cx", f.x(rank), "cy", f.y(0)-32, "r", 15, "fill", subtle, "stroke", foreground, "stroke-width", 1.5)
@@ -242,11 +242,11 @@ func (f *programsFigure) drawFaultLabel(at point, text string) {
 func (m programMessage) describe() string {
 	switch {
 	case m.received < 0:
-		return fmt.Sprintf("rank %d sends to rank %d in its step %d, and rank %d does not receive", m.from, m.to, m.sent, m.to)
+		return fmt.Sprintf("rank %d sends to rank %d in its step %d, and rank %d does not receive", m.from, m.to, m.sent+1, m.to)
 	case m.sent < 0:
-		return fmt.Sprintf("rank %d receives from rank %d in its step %d, and rank %d does not send", m.to, m.from, m.received, m.from)
+		return fmt.Sprintf("rank %d receives from rank %d in its step %d, and rank %d does not send", m.to, m.from, m.received+1, m.from)
 	}
-	return fmt.Sprintf("rank %d in its step %d to rank %d in its step %d", m.from, m.sent, m.to, m.received)
+	return fmt.Sprintf("rank %d in its step %d to rank %d in its step %d", m.from, m.sent+1, m.to, m.received+1)
 }
 
 // describe returns the text alternative of the figure.

@@ -17,10 +17,10 @@ func TestAWrongScheduleShowsItsFaultsInRed(t *testing.T) {
 		unmatched      int      // arrows
 	}{
 		{"right", "rank 0\nstep\ncopy in 0..1 to out 0\nstep\nsend in 0..1 to 1\nrank 1\nstep\nrecv out 0..1 from 0\n", nil, 0, 0, 0},
-		{"nobody sends", "rank 1\nstep\nrecv out 0..1 from 0\n", []string{"0 does not send", "waiting for ever: rank 1 in step 0"}, 0, 1, 1},
+		{"nobody sends", "rank 1\nstep\nrecv out 0..1 from 0\n", []string{"0 does not send", "waiting for ever: rank 1 in step 1"}, 0, 1, 1},
 		{"nobody receives", "rank 0\nstep\ncopy in 0..1 to out 0\nsend in 0..1 to 1\n", []string{"1 does not receive"}, 0, 1, 1},
 		{"a circle", "rank 0\nstep\nrecv out 0..1 from 1\nstep\nsend in 0..1 to 1\nrank 1\nstep\nrecv out 0..1 from 0\nstep\nsend out 0..1 to 0\n",
-			[]string{"waiting for ever: rank 0 in step 0, rank 1 in step 0"}, 1, 1, 0},
+			[]string{"waiting for ever: rank 0 in step 1, rank 1 in step 1"}, 1, 1, 0},
 		{"the result lacks", "rank 0\nstep\nsend in 0..1 to 1\nrank 1\nstep\nrecv out 0..1 from 0\n", []string{"rank 0 at the end"}, 0, 1, 0},
 	} {
 		s, err := sched.Parse([]byte("schedule bcast mine\nranks 2\nroot 0\nblocks 1\nscratch 0\n" + c.programs))

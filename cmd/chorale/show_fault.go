@@ -13,7 +13,7 @@ import (
 
 // showFault prints the programs of a schedule whose sends and receives do not match,
 // or whose ranks wait for each other. The step with the fault is marked, in red on a
-// terminal. Steps count from 0, as in the fault.
+// terminal. Steps count from 1, as in its text.
 func showFault(w io.Writer, s *sched.Schedule, fault *sched.Fault) error {
 	mark := "✗ %s"
 	if terminal(os.Stdout) != nil {
@@ -39,7 +39,7 @@ func showFault(w io.Writer, s *sched.Schedule, fault *sched.Fault) error {
 			if fault.Rank == rank && (fault.Step == k || fault.Step < 0 && k == last) {
 				what = fmt.Sprintf(mark, fault.What)
 			}
-			line := fmt.Sprintf("%d\t%d\t%s\t%s\t%s", rank, k, strings.Join(sends, " "), strings.Join(recvs, " "), what)
+			line := fmt.Sprintf("%d\t%d\t%s\t%s\t%s", rank, k+1, strings.Join(sends, " "), strings.Join(recvs, " "), what)
 			fmt.Fprintln(tab, line)
 		}
 	}
