@@ -1,6 +1,8 @@
 package sched
 
-// Check proves the schedule right, or returns the first [*Fault] that it finds.
+// Check proves the schedule right, or returns the [*Fault] that it finds, or several in
+// [Faults]: those of steps by themselves, those of sends and receives that do not match,
+// or those of results.
 // It replays all ranks on symbols, and proves that
 //
 //   - every step is well formed: it stays within the blocks that its rank has,
@@ -44,9 +46,9 @@ func (s *Schedule) CheckWithin(limit int64) error {
 		}
 	}
 	if s.Collective == Barrier {
-		return s.checkArrivals(r)
+		return s.located(s.checkArrivals(r))
 	}
-	return s.checkOut(r)
+	return s.located(s.checkOut(r))
 }
 
 // checkOut compares every Out with what the collective promises.
@@ -55,35 +57,38 @@ func (s *Schedule) checkOut(r *Replay) error {
 	if s.Collective == AllReduce {
 		made = make([]uint64, s.Blocks)
 	}
+	var faults Faults
 	for rank := range s.P {
 		extent := s.Extent(Out, rank)
 		for b := extent.Lo; b < extent.Hi; b++ {
 			got, want := r.at(rank, Out, b), s.Expected(rank, b)
-			if !want.is(got) {
-				return faultf(rank, -1, -1, b, "out holds %v, want %v", got, want)
-			}
 			switch {
+			case !want.is(got):
+				if faults.takes(-1, b) {
+					faults = faults.atEnd(rank, -1, b, "out holds %v, want %v", got, want)
+				}
 			case made == nil:
-			case rank == 0:
+			case made[b] == 0:
 				made[b] = got.expr
-			case made[b] != got.expr:
-				return faultf(rank, -1, -1, b, "out holds %v, but combined in another way than on another rank, so their bits may differ", got)
+			case made[b] != got.expr && faults.takes(-1, b):
+				faults = faults.atEnd(rank, -1, b, "out holds %v, but combined in another way than on another rank, so their bits may differ", got)
 			}
 		}
 	}
-	return nil
+	return faults.err()
 }
 
 // checkArrivals proves that every rank, at its end, knows of every arrival.
 func (s *Schedule) checkArrivals(r *Replay) error {
+	var faults Faults
 	for rank := range s.P {
 		for other := range s.P {
-			if !r.Knows(rank, other) {
-				return faultf(rank, -1, other, -1, "leaves the barrier without knowing that rank %d has arrived", other)
+			if !r.Knows(rank, other) && faults.takes(other, -1) {
+				faults = faults.atEnd(rank, other, -1, "leaves the barrier without knowing that rank %d has arrived", other)
 			}
 		}
 	}
-	return nil
+	return faults.err()
 }
 
 // is reports whether v is the expected value.

@@ -62,7 +62,7 @@ rank 1
 	}
 	fmt.Println(s.Check())
 	// Output:
-	// rank 1 in step 1, peer 0, block 0: sends from out what was never written
+	// line 9: rank 1 in step 1, peer 0, block 0: sends from out what was never written
 }
 
 // A replay says what every rank holds after each step.

@@ -57,13 +57,13 @@ func (r *Replay) Step() error {
 		return nil
 	}
 	for _, i := range ofStep(t.copyOrder, t.copyEnd, step) {
-		if err := r.copy(&t.copies[i]); err != nil {
-			return err
+		if err := r.copy(int(i)); err != nil {
+			return r.s.located(err)
 		}
 	}
 	for _, i := range messages {
 		if err := r.deliver(&t.messages[i]); err != nil {
-			return err
+			return r.s.located(err)
 		}
 	}
 	return nil
@@ -90,17 +90,27 @@ func (r *Replay) Knows(rank, other int) bool {
 	return r.known != nil && r.known[rank*r.words+other/64]>>(other%64)&1 == 1
 }
 
-func (r *Replay) copy(c *RankCopy) error {
+func (r *Replay) copy(n int) error {
+	c := &r.t.copies[n]
 	for i := range c.Blocks.Len() {
 		v := r.Value(c.Rank, c.Src, c.Blocks.Lo+i)
 		if !v.Defined() {
-			return faultf(c.Rank, c.LocalStep, -1, c.Blocks.Lo+i, "copies from %v what was never written", c.Src)
+			return faultf(c.Rank, c.LocalStep, -1, c.Blocks.Lo+i, "copies from %v what was never written", c.Src).by(copyOp, r.copyIndex(n))
 		}
 		if err := r.write(r.at(c.Rank, c.Dst, c.At+i), v, c.How); err != nil {
-			return located(err, c.Rank, c.LocalStep, -1, c.At+i)
+			return placed(err, c.Rank, c.LocalStep, -1, c.At+i, operation{copyOp, r.copyIndex(n)})
 		}
 	}
 	return nil
+}
+
+// copyIndex returns which copy of its step copy n is.
+func (r *Replay) copyIndex(n int) (index int) {
+	c := &r.t.copies[n]
+	for n--; n >= 0 && r.t.copies[n].Rank == c.Rank && r.t.copies[n].LocalStep == c.LocalStep; n-- {
+		index++
+	}
+	return index
 }
 
 // deliver carries out a message. The messages of a step need no snapshot of
@@ -110,21 +120,21 @@ func (r *Replay) deliver(m *message) error {
 	for i := range m.hi - m.lo {
 		v := r.Value(int(m.from), m.src, int(m.lo+i))
 		if !v.Defined() {
-			return faultf(int(m.from), int(m.sendStep), int(m.to), int(m.lo+i), "sends from %v what was never written", m.src)
+			return faultf(int(m.from), int(m.sendStep), int(m.to), int(m.lo+i), "sends from %v what was never written", m.src).by(sendOp, int(m.send))
 		}
 		if err := r.write(r.at(int(m.to), m.dst, int(m.at+i)), v, m.how); err != nil {
-			return located(err, int(m.to), int(m.recvStep), int(m.from), int(m.at+i))
+			return placed(err, int(m.to), int(m.recvStep), int(m.from), int(m.at+i), operation{recvOp, int(m.recv)})
 		}
 	}
 	return nil
 }
 
-// located returns a fault in a place, or err if that is none of the schedule.
-func located(err error, rank, step, peer, block int) error {
+// placed returns a fault in a place, or err if that is none of the schedule.
+func placed(err error, rank, step, peer, block int, op operation) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	return faultf(rank, step, peer, block, "%v", err)
+	return faultf(rank, step, peer, block, "%v", err).by(op.kind, op.index)
 }
 
 // write replaces the value at a block, or combines it with the incoming one.

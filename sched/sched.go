@@ -162,6 +162,8 @@ type Schedule struct {
 	// program is then valid until the builder's next use. Time and memory should
 	// be proportional to the program, whatever P is.
 	Make func(b *Builder, rank int) Program
+
+	lines map[int]*programLines // by rank, if a text was read
 }
 
 // Program returns the program of one rank, which is the caller's to keep. Those

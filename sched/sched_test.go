@@ -2,6 +2,8 @@ package sched_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,21 +43,21 @@ func TestAHandWrittenScheduleIsChecked(t *testing.T) {
 	}
 }
 
-func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
+func TestCheckNamesLineRankStepPeerAndBlock(t *testing.T) {
 	for _, c := range []struct {
 		name, old, new string
 		want           string
 	}{
-		{"swapped side", "combine left", "combine right", "rank 1 at the end, block 0: out holds block 0 of ranks 1, 0, want block 0 of ranks 0–1"},
-		{"replaced", "from 1 combine right", "from 1", "rank 0 at the end, block 0: out holds block 0 of rank 1, want block 0 of ranks 0–1"},
-		{"dropped receive", "recv out 0..1 from 0 combine left", "", "rank 0 in step 1, peer 1: sends a message that rank 1 never receives"},
-		{"dropped send", "send in 0..1 to 1", "", "rank 1 in step 1, peer 0: waits for a message that rank 0 never sends"},
-		{"never written", "copy in 0..1 to out 0", "", "rank 0 in step 1, peer 1, block 0: combines nothing with block 0 of rank 1"},
-		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "rank 0 in step 1, peer 0, block 0: send: a message to itself"},
-		{"to a rank that does not exist", "send in 0..1 to 1", "send in 0..1 to 2", "rank 0 in step 1, peer 2, block 0: send: no rank 2: want 0 to 1"},
-		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "rank 0 in step 1, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
-		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "rank 0 in step 1, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
-		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "rank 0 in step 1, peer 1, block 0: receive: writes in, which is only to be read"},
+		{"swapped side", "combine left", "combine right", "line 9: rank 1 at the end, block 0: out holds block 0 of ranks 1, 0, want block 0 of ranks 0–1"},
+		{"replaced", "from 1 combine right", "from 1", "line 4: rank 0 at the end, block 0: out holds block 0 of rank 1, want block 0 of ranks 0–1"},
+		{"dropped receive", "recv out 0..1 from 0 combine left", "", "line 7: rank 0 in step 1, peer 1: sends a message that rank 1 never receives"},
+		{"dropped send", "send in 0..1 to 1", "", "line 13: rank 1 in step 1, peer 0: waits for a message that rank 0 never sends"},
+		{"never written", "copy in 0..1 to out 0", "", "line 8: rank 0 in step 1, peer 1, block 0: combines nothing with block 0 of rank 1"},
+		{"to itself", "send in 0..1 to 1", "send in 0..1 to 0", "line 7: rank 0 in step 1, peer 0, block 0: send: a message to itself"},
+		{"to a rank that does not exist", "send in 0..1 to 1", "send in 0..1 to 2", "line 7: rank 0 in step 1, peer 2, block 0: send: no rank 2: want 0 to 1"},
+		{"beyond the vector", "send in 0..1 to 1", "send in 0..2 to 1", "line 7: rank 0 in step 1, peer 1, block 0: send: in 0..2: rank 0 has in 0..1"},
+		{"sent while written", "send in 0..1 to 1", "send out 0..1 to 1", "line 8: rank 0 in step 1, peer 1, block 0: receive: writes out 0..1, which the step also sends"},
+		{"writes in", "recv out 0..1 from 1", "recv in 0..1 from 1", "line 8: rank 0 in step 1, peer 1, block 0: receive: writes in, which is only to be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			text := strings.Replace(exchange, c.old, c.new, 1)
@@ -67,6 +69,45 @@ func TestCheckNamesRankStepPeerAndBlock(t *testing.T) {
 				t.Errorf("got  %v\nwant %v", err, c.want)
 			}
 		})
+	}
+}
+
+// A fault is one of a step's operations. Steps that do nothing are none, and comments are
+// lines.
+func TestAFaultNamesTheLineOfItsOperation(t *testing.T) {
+	for _, c := range []struct {
+		steps string // of rank 1, from line 5 on
+		want  int
+	}{
+		{"step\ncopy in 0..1 to scratch 0\ncopy in 0..1 to out 7", 7},
+		{"step\nstep # again\n\nsend scratch 0..1 to 1 0", 8},
+		{"step\nsend in 0..1 to 0\nstep\ncopy scratch 0..1 to out 0", 8},
+		{"step\nrecv out 0..1 from 0\nrecv out 0..2 from 0", 7},
+	} {
+		err := parse(t, "schedule allreduce wrong\nranks 2\nscratch 1\nrank 1\n"+c.steps+"\nrank 0\nstep\nrecv out 0..1 from 1\n").Check()
+		var fault *sched.Fault
+		if !errors.As(err, &fault) || fault.Line != c.want {
+			t.Errorf("%q: got %v, want line %d", c.steps, err, c.want)
+		}
+	}
+}
+
+func TestCheckListsAllFaultsOfAKindUpToABound(t *testing.T) {
+	text := "schedule bcast wrong\nranks 20\n"
+	for rank := range 20 {
+		text += fmt.Sprintf("rank %d\nstep\nsend out 0..1 to %d\n", rank, rank)
+		err := parse(t, text).Check()
+		var several sched.Faults
+		if errors.As(err, &several) != (rank > 0) || rank > 0 && len(several) != min(rank+1, sched.MaxFaults) {
+			t.Errorf("of %d faults: %v", rank+1, err)
+		}
+		var first *sched.Fault
+		if !errors.As(err, &first) || first.Rank != 0 || first.Line != 5 {
+			t.Errorf("the first of %d faults: %+v", rank+1, first)
+		}
+		if strings.Contains(err.Error(), "no more than 10 faults") != (rank+1 >= sched.MaxFaults) {
+			t.Errorf("of %d faults: %v", rank+1, err)
+		}
 	}
 }
 
@@ -95,7 +136,7 @@ rank 2
   step
     send out 2..3 to 0
 `).Check()
-	want := "rank 0 in step 1, peer 2: deadlock: rank 0 in step 1, which waits for rank 2 in step 1, which waits for rank 1 in step 1, which waits for rank 0 in step 1"
+	want := "line 6: rank 0 in step 1, peer 2: deadlock: rank 0 in step 1, which waits for rank 2 in step 1, which waits for rank 1 in step 1, which waits for rank 0 in step 1"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -166,7 +207,7 @@ rank 2
   step
     copy scratch 0..1 to out 0 combine right
 `).Check()
-	want := "rank 1 at the end, block 0: out holds block 0 of ranks 0–2, but combined in another way than on another rank, so their bits may differ"
+	want := "line 13: ranks 1–2 at the end, block 0: out holds block 0 of ranks 0–2, but combined in another way than on another rank, so their bits may differ"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -185,7 +226,7 @@ rank 1
     recv out 0..0 from 0
 `
 	err := parse(t, half).Check()
-	want := "rank 0 at the end, peer 1: leaves the barrier without knowing that rank 1 has arrived"
+	want := "line 5: rank 0 at the end, peer 1: leaves the barrier without knowing that rank 1 has arrived"
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -219,7 +260,8 @@ func TestBlocksMayLandAtOtherNumbersOnlyIfAllAreEquallyLong(t *testing.T) {
 		t.Error(err)
 	}
 	s.EqualBlocks = false
-	want := "rank 0 in step 1, block 0: copy: block 0 lands where block 1 belongs, and they may differ in length"
+	want := "line 10: rank 0 in step 1, block 0: copy: block 0 lands where block 1 belongs, and they may differ in length; " +
+		"line 17: rank 1 in step 2, block 1: copy: block 1 lands where block 0 belongs, and they may differ in length"
 	if err := s.Check(); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -114,16 +114,15 @@ func Parse(data []byte) (*Schedule, error) {
 // An error names the line.
 func ParseText(data []byte) (*Schedule, error) {
 	p := parser{s: &Schedule{Blocks: 1}, rank: -1}
-	number := 0
 	for line := range bytes.Lines(data) {
-		number++
+		p.at++
 		line, _, _ = bytes.Cut(line, []byte("#")) // most lines have no comment
 		p.line = strings.Fields(string(line))
 		if len(p.line) == 0 {
 			continue
 		}
 		if err := p.parseLine(); err != nil {
-			return nil, fmt.Errorf("sched: line %d: %w", number, err)
+			return nil, fmt.Errorf("sched: line %d: %w", p.at, err)
 		}
 	}
 	if !p.named {
@@ -140,6 +139,7 @@ type parser struct {
 	inStep   bool
 	programs map[int]*Builder
 	line     []string
+	at       int // the line's number
 }
 
 // keywords has the parser of each line by its first word.
@@ -238,9 +238,9 @@ func (p *parser) program() (err error) {
 		return fmt.Errorf("a second program for rank %d: want one", p.rank)
 	}
 	if p.programs == nil {
-		p.programs = make(map[int]*Builder)
+		p.programs, p.s.lines = make(map[int]*Builder), make(map[int]*programLines)
 	}
-	p.programs[p.rank] = new(Builder)
+	p.programs[p.rank], p.s.lines[p.rank] = new(Builder), &programLines{rank: p.at}
 	return nil
 }
 
@@ -250,7 +250,18 @@ func (p *parser) step() error {
 	}
 	p.programs[p.rank].EndStep()
 	p.inStep = true
+	steps := &p.s.lines[p.rank].steps
+	if n := len(*steps); n > 0 && (*steps)[n-1].empty() { // a step that does nothing is none
+		*steps = (*steps)[:n-1]
+	}
+	*steps = append(*steps, stepLines{step: p.at})
 	return nil
+}
+
+// lines returns those of the current step.
+func (p *parser) lines() *stepLines {
+	steps := p.s.lines[p.rank].steps
+	return &steps[len(steps)-1]
 }
 
 // inside parses a line that must stand in a step.
@@ -281,6 +292,7 @@ func (p *parser) copy(b *Builder) error {
 	if err != nil {
 		return err
 	}
+	p.lines().copies = append(p.lines().copies, p.at)
 	b.copies = append(b.copies, Copy{src, blocks, dst, at, how})
 	return nil
 }
@@ -301,6 +313,7 @@ func (p *parser) send(b *Builder) error {
 		}
 		to = append(to, r)
 	}
+	p.lines().sends = append(p.lines().sends, p.at)
 	b.Send(src, blocks, to...)
 	return nil
 }
@@ -321,6 +334,7 @@ func (p *parser) recv(b *Builder) error {
 	if err != nil {
 		return err
 	}
+	p.lines().recvs = append(p.lines().recvs, p.at)
 	b.Recv(from, dst, blocks, how)
 	return nil
 }

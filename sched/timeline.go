@@ -108,7 +108,7 @@ func (m *message) export() Message {
 }
 
 // Timeline matches the programs of all ranks with each other. An error is a
-// [*Fault] that says why they do not fit together: a step is not well formed, a
+// [*Fault], or several in [Faults], that say why they do not fit together: a step is not well formed, a
 // send has no receive or a receive no send, a message has the wrong size, or
 // ranks wait for each other in a circle. Timeline does not look at what the
 // messages carry: see [Schedule.Check].
@@ -143,13 +143,13 @@ func (s *Schedule) timeline(doing string, free, limit int64) (*Timeline, error) 
 		if errors.Is(err, ErrTooLarge) {
 			return nil, &TooLargeError{doing, s.P, math.Inf(1), limit}
 		}
-		return nil, err
+		return nil, s.located(err)
 	}
 	if err := b.match(); err != nil {
-		return nil, err
+		return nil, s.located(err)
 	}
 	if err := b.run(); err != nil {
-		return nil, err
+		return nil, s.located(err)
 	}
 	return b.timeline(), nil
 }

@@ -36,12 +36,17 @@ type ownStep struct {
 // each step by itself. It stops with ErrTooLarge when the lists take more bytes
 // than free, because the programs are larger than those that were counted.
 func (b *timelineBuilder) collect(free int64) error {
-	var reused Builder
+	var (
+		reused Builder
+		faults Faults
+	)
 	for rank := range b.s.P {
 		b.first[rank] = len(b.steps)
 		for i, step := range b.s.Make(&reused, rank) {
-			if err := b.s.checkStep(rank, i, step); err != nil {
-				return err
+			if f := b.s.checkStep(rank, i, step); f != nil {
+				if faults = append(faults, f); faults.full() {
+					return faults
+				}
 			}
 			b.add(rank, i, step)
 		}
@@ -51,7 +56,7 @@ func (b *timelineBuilder) collect(free int64) error {
 	}
 	b.first[b.s.P] = len(b.steps)
 	b.steps = append(b.steps, b.beginStep())
-	return nil
+	return faults.err()
 }
 
 // beginStep returns a step that begins at the ends of the lists.
@@ -83,25 +88,36 @@ func (b *timelineBuilder) add(rank, i int, step Step) {
 
 // match gives every receive its message, and tells the message where it lands.
 func (b *timelineBuilder) match() error {
+	var faults Faults
 	for i, k := range Match(b.s.P, b.messages, (*message).ends, b.recvs, (*recv).ends) {
-		if k < 0 {
-			m := &b.messages[i]
-			return faultf(int(m.from), int(m.sendStep), int(m.to), -1, "sends a message that rank %d never receives", m.to)
+		if f := b.pair(i, k); f != nil {
+			if faults = append(faults, f); faults.full() {
+				break
+			}
 		}
-		r := &b.recvs[k]
-		if i < 0 {
-			return faultf(int(r.to), int(r.step), int(r.from), -1, "waits for a message that rank %d never sends", r.from)
-		}
+	}
+	return faults.err()
+}
+
+// pair gives receive k message i. One of them is -1 if the other has no partner.
+func (b *timelineBuilder) pair(i, k int) *Fault {
+	if k < 0 {
 		m := &b.messages[i]
-		m.recvStep, m.recv, m.dst, m.at, m.how, m.ordered = r.step, r.index, r.dst, r.lo, r.how, r.ordered
-		r.message = int32(i)
-		if m.hi-m.lo != r.hi-r.lo {
-			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at),
-				"receives %d blocks where rank %d sends %d (its step %d)", r.hi-r.lo, m.from, m.hi-m.lo, m.sendStep+1)
-		}
-		if err := b.s.sameLengths(int(m.from), int(m.to), m.src, int(m.lo), int(m.hi-m.lo), m.dst, int(m.at)); err != nil {
-			return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at), "%v", err)
-		}
+		return faultf(int(m.from), int(m.sendStep), int(m.to), -1, "sends a message that rank %d never receives", m.to).by(sendOp, int(m.send))
+	}
+	r := &b.recvs[k]
+	if i < 0 {
+		return faultf(int(r.to), int(r.step), int(r.from), -1, "waits for a message that rank %d never sends", r.from).by(recvOp, int(r.index))
+	}
+	m := &b.messages[i]
+	m.recvStep, m.recv, m.dst, m.at, m.how, m.ordered = r.step, r.index, r.dst, r.lo, r.how, r.ordered
+	r.message = int32(i)
+	if m.hi-m.lo != r.hi-r.lo {
+		return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at),
+			"receives %d blocks where rank %d sends %d (its step %d)", r.hi-r.lo, m.from, m.hi-m.lo, m.sendStep+1).by(recvOp, int(r.index))
+	}
+	if err := b.s.sameLengths(int(m.from), int(m.to), m.src, int(m.lo), int(m.hi-m.lo), m.dst, int(m.at)); err != nil {
+		return faultf(int(m.to), int(m.recvStep), int(m.from), int(m.at), "%v", err).by(recvOp, int(r.index))
 	}
 	return nil
 }

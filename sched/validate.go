@@ -91,8 +91,8 @@ func (s *Schedule) direct(from, to int, src Buffer, blocks Range, dst Buffer, at
 }
 
 // checkStep checks one step of one rank by itself.
-func (s *Schedule) checkStep(rank, i int, step Step) error {
-	for _, c := range step.Copies {
+func (s *Schedule) checkStep(rank, i int, step Step) *Fault {
+	for k, c := range step.Copies {
 		err := s.within(rank, c.Src, c.Blocks)
 		if err == nil {
 			err = s.writable(rank, c.Dst, c.Into())
@@ -107,12 +107,12 @@ func (s *Schedule) checkStep(rank, i int, step Step) error {
 			err = s.sameLengths(rank, rank, c.Src, c.Blocks.Lo, c.Blocks.Len(), c.Dst, c.At)
 		}
 		if err != nil {
-			return faultf(rank, i, -1, c.Blocks.Lo, "copy: %v", err)
+			return faultf(rank, i, -1, c.Blocks.Lo, "copy: %v", err).by(copyOp, k)
 		}
 	}
-	for _, send := range step.Sends {
+	for n, send := range step.Sends {
 		if len(send.To) == 0 {
-			return faultf(rank, i, -1, send.Blocks.Lo, "sends to no rank")
+			return faultf(rank, i, -1, send.Blocks.Lo, "sends to no rank").by(sendOp, n)
 		}
 		for k, to := range send.To {
 			err := s.peer(rank, to)
@@ -125,13 +125,13 @@ func (s *Schedule) checkStep(rank, i int, step Step) error {
 				err = s.within(rank, send.Src, send.Blocks)
 			}
 			if err != nil {
-				return faultf(rank, i, to, send.Blocks.Lo, "send: %v", err)
+				return faultf(rank, i, to, send.Blocks.Lo, "send: %v", err).by(sendOp, n)
 			}
 		}
 	}
-	for _, r := range step.Recvs {
+	for k, r := range step.Recvs {
 		if err := s.checkRecv(rank, r, step.Sends); err != nil {
-			return faultf(rank, i, r.From, r.Blocks.Lo, "receive: %v", err)
+			return faultf(rank, i, r.From, r.Blocks.Lo, "receive: %v", err).by(recvOp, k)
 		}
 	}
 	return nil

@@ -25,7 +25,8 @@ or the one in a file.
 A schedule is replayed symbolically. It is right if every send matches one receive
 of the same size, ranks do not deadlock, no step writes blocks that it also sends,
 and every rank ends with the result of the collective: each contribution once and,
-unless the algorithm is for commutative operators, in rank order.
+unless the algorithm is for commutative operators, in rank order. The faults of the
+first of these that fails are listed, up to ten, with the lines of the file.
 
 If no algorithm is named, each is checked with several values of its parameters.
 Every root is checked up to 64 ranks, and the first, the middle and the last one
@@ -104,6 +105,8 @@ type failure struct {
 	P          int    `json:"p"`
 	Root       int    `json:"root"`
 	Error      string `json:"error"`
+
+	faults []error // one by one
 }
 
 // printCheck prints a report, and returns an error if a schedule is wrong.
@@ -120,7 +123,13 @@ func printCheck(w io.Writer, format string, r checkReport) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "COLLECTIVE\tALGORITHM\tP\tROOT\tFAULT")
 		for _, f := range r.Failed {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", f.Collective, f.Algorithm, f.P, f.Root, f.Error)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%v\n", f.Collective, f.Algorithm, f.P, f.Root, f.faults[0])
+			for _, more := range f.faults[1:] {
+				fmt.Fprintf(t, "\t\t\t\t%v\n", more)
+			}
+			if len(f.faults) == sched.MaxFaults {
+				fmt.Fprintf(t, "\t\t\t\tno more than %d faults are listed\n", sched.MaxFaults)
+			}
 		}
 		err = t.Flush()
 	}

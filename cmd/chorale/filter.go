@@ -189,10 +189,19 @@ func checkAll(list []*sched.Schedule, memory size, progress io.Writer) (checkRep
 	r := checkReport{Checked: len(list), Failed: []failure{}}
 	for i, err := range faults {
 		if s := list[i]; err != nil {
-			r.Failed = append(r.Failed, failure{s.Collective.String(), s.Algorithm, s.P, s.Root, err.Error()})
+			r.Failed = append(r.Failed, failure{s.Collective.String(), s.Algorithm, s.P, s.Root, err.Error(), faultsOf(err)})
 		}
 	}
 	return r, nil
+}
+
+// faultsOf returns the faults of a schedule one by one.
+func faultsOf(err error) []error {
+	var several sched.Faults
+	if errors.As(err, &several) {
+		return several.Unwrap()
+	}
+	return []error{err}
 }
 
 // A budget is memory that goroutines share.
