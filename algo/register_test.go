@@ -124,7 +124,7 @@ func TestAFileServesWhereANameDoes(t *testing.T) {
 		{sched.Bcast, file, 5, 1, "mine.txt is for bcast on 4 ranks with root 1: want a file for bcast on 5 ranks with root 1"},
 		{sched.Bcast, file, 4, 0, "with root 0"},
 		{sched.Barrier, file, 4, 0, "want a file for barrier on 4 ranks"},
-		{sched.Bcast, wrong, 2, 0, "wrong.txt: rank "},
+		{sched.Bcast, wrong, 2, 0, "wrong.txt: ranks 0–1 at the end"},
 		{sched.Bcast, filepath.Join(dir, "none.txt"), 2, 0, "none.txt"},
 	} {
 		if _, err := New(test.c, test.file, test.p, test.root, 0); err == nil || !strings.Contains(err.Error(), test.want) {
