@@ -91,16 +91,24 @@ type viewOptions struct {
 	noScript    bool
 }
 
-// open writes the page of a scene to a file, and opens it in a tab.
+// open opens the page of a scene in a tab.
 func (b *browser) open(t *testing.T, s draw.Scene, r viewOptions) *tab {
 	t.Helper()
+	shown := b.openPage(t, renderPage(t, s), r)
+	shown.result = s.Result
+	return shown
+}
+
+// openPage writes a page to a file, and opens it in a tab.
+func (b *browser) openPage(t *testing.T, page string, r viewOptions) *tab {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(renderPage(t, s)), 0o666); err != nil {
+	if err := os.WriteFile(file, []byte(page), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)
-	shown := &tab{t: t, ctx: ctx, url: "file://" + filepath.ToSlash(file), result: s.Result}
+	shown := &tab{t: t, ctx: ctx, url: "file://" + filepath.ToSlash(file)}
 	if err := chromedp.Listen(ctx, shown.listen); err != nil {
 		t.Fatal(err)
 	}

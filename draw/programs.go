@@ -3,6 +3,7 @@ package draw
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,33 +11,42 @@ import (
 )
 
 // Programs draws the programs of a schedule, right or wrong: ranks across, the steps
-// of each rank's program down, counted from 0 as in a [sched.Fault]. An arrow leads from a send to the receive that matches
-// it. In red are messages that only one end has, steps that never end because a rank
-// waits in them, and the fault, if it is not nil, at its rank and step.
+// of each rank's program down, counted from 1. An arrow leads from a send to the receive
+// that matches it. In red are messages that only one end has, steps that never end because
+// a rank waits in them, and the faults, each at its rank and step.
 //
 // Programs returns an error if the picture would be too large to be read (more than
 // 64 ranks, 256 steps of a rank or 2000 messages), or if w fails.
-func Programs(w io.Writer, title string, s *sched.Schedule, fault *sched.Fault) error {
-	if s.P > maxNodes {
-		return fmt.Errorf("a picture of the programs of %d ranks: want at most %d", s.P, maxNodes)
-	}
-	f := &programsFigure{schedule: s, fault: fault, title: title}
-	if err := f.match(); err != nil {
+func Programs(w io.Writer, title string, s *sched.Schedule, faults sched.Faults) error {
+	f, err := newProgramsFigure(title, s, faults)
+	if err != nil {
 		return err
 	}
-	f.run()
 	return f.draw().writeTo(w)
 }
 
 // A programsFigure is a picture of programs while it is drawn.
 type programsFigure struct {
 	schedule *sched.Schedule
-	fault    *sched.Fault
+	faults   sched.Faults
 	title    string
 	steps    []int            // of each rank
 	messages []programMessage // matched, then unmatched
-	done     []int            // how many steps of each rank end
+	rounds   [][]int          // how many steps of each rank have ended, after each round
+	done     []int            // and in the end
 	*svg
+}
+
+func newProgramsFigure(title string, s *sched.Schedule, faults sched.Faults) (*programsFigure, error) {
+	if s.P > maxNodes {
+		return nil, fmt.Errorf("a picture of the programs of %d ranks: want at most %d", s.P, maxNodes)
+	}
+	f := &programsFigure{schedule: s, faults: faults, title: title}
+	if err := f.match(); err != nil {
+		return nil, err
+	}
+	f.run()
+	return f, nil
 }
 
 // A programMessage is a send and the receive that matches it. The step of an end that
@@ -106,6 +116,7 @@ func (f *programsFigure) match() error {
 func (f *programsFigure) run() {
 	f.done = make([]int, f.schedule.P)
 	for progress := true; progress; {
+		f.rounds = append(f.rounds, slices.Clone(f.done))
 		waits := make([]bool, f.schedule.P)
 		for _, m := range f.messages {
 			sends := m.sent >= 0 && f.done[m.from] == m.sent
@@ -127,22 +138,25 @@ func (f *programsFigure) run() {
 	}
 }
 
-// problems describes what is wrong.
-func (f *programsFigure) problems() string {
-	var all []string
-	if f.fault != nil {
-		all = append(all, f.fault.Error())
+// problems says what is wrong.
+func (f *programsFigure) problems() (all []string) {
+	for _, fault := range f.faults {
+		all = append(all, fault.Error())
 	}
-	var stuck []string
-	for rank, n := range f.steps {
-		if f.done[rank] < n {
-			stuck = append(stuck, fmt.Sprintf("rank %d in step %d", rank, f.done[rank]+1))
-		}
-	}
-	if len(stuck) > 0 {
+	if stuck := f.stuck(); len(stuck) > 0 {
 		all = append(all, "waiting for ever: "+strings.Join(stuck, ", "))
 	}
-	return strings.Join(all, "; ")
+	return all
+}
+
+// stuck names the ranks that do not come to their ends.
+func (f *programsFigure) stuck() (all []string) {
+	for rank, n := range f.steps {
+		if f.done[rank] < n {
+			all = append(all, fmt.Sprintf("rank %d in step %d", rank, f.done[rank]+1))
+		}
+	}
+	return all
 }
 
 func (f *programsFigure) x(rank int) float64 {
@@ -158,7 +172,7 @@ func (f *programsFigure) draw() *svg {
 	}
 	width := max(f.x(f.schedule.P-1)+programColumn, headingRoom)
 	height := f.y(rows) + 8
-	head := newHeading(figureInset, 30, 18, f.title, f.problems(), width)
+	head := newHeading(figureInset, 30, 18, f.title, strings.Join(f.problems(), "; "), width)
 	width = max(width, head.width)
 	f.svg = newSVG("programs", f.title, f.describe(), width, height+footerHeight+head.more)
 	head.draw(f.svg)
@@ -166,7 +180,11 @@ func (f *programsFigure) draw() *svg {
 		f.text(figureInset, f.y(k)+programCell/2+4, "step "+strconv.Itoa(k+1), "style", "font-weight:600;font-size:13px;fill:"+stepColor(k))
 	}
 	for rank, n := range f.steps {
-		f.empty("circle", "cx", f.x(rank), "cy", f.y(0)-32, "r", 15, "fill", subtle, "stroke", foreground, "stroke-width", 1.5)
+		stroke, width := foreground, 1.5
+		if len(f.faults.At(rank, -1, n)) > 0 { // it does nothing
+			stroke, width = red, 3
+		}
+		f.empty("circle", "cx", f.x(rank), "cy", f.y(0)-32, "r", 15, "fill", subtle, "stroke", stroke, "stroke-width", width)
 		f.text(f.x(rank), f.y(0)-27, strconv.Itoa(rank), "text-anchor", "middle", "style", "font-weight:600")
 		for k := range n {
 			f.drawStep(rank, k)
@@ -190,10 +208,10 @@ func (f *programsFigure) drawStep(rank, k int) {
 	if f.done[rank] == k {
 		class, stroke, width = "step stuck", red, 2.5
 	}
-	if f.fault != nil && f.fault.Rank == rank && (f.fault.Step == k || f.fault.Step < 0 && k == f.steps[rank]-1) {
+	if len(f.faults.At(rank, k, f.steps[rank])) > 0 {
 		class, fill, stroke, width = "step fault", "#fbe4e8", red, 2.5
 	}
-	f.empty("rect", "class", class, "x", f.x(rank)-16, "y", f.y(k), "width", 32, "height", programCell, "rx", 6, "fill", fill, "stroke", stroke, "stroke-width", width)
+	f.empty("rect", "class", class, "data-rank", rank, "data-step", k, "x", f.x(rank)-16, "y", f.y(k), "width", 32, "height", programCell, "rx", 6, "fill", fill, "stroke", stroke, "stroke-width", width)
 }
 
 // drawMessage draws an arrow from the top of the send's step to the bottom of the
@@ -223,7 +241,7 @@ func (f *programsFigure) drawMessage(m programMessage) {
 		a, text = middle, fmt.Sprintf("%d does not send", m.from)
 	}
 	head, shaft := straight(a, b).arrowhead()
-	f.start("g", "class", class)
+	f.start("g", "class", class, "data-from", m.from, "data-sent", m.sent, "data-to", m.to, "data-received", m.received)
 	f.element("title", m.describe())
 	f.empty("path", "d", shaft.path(), "fill", "none", "stroke", color, "stroke-width", 1.9, "stroke-dasharray", "6 3.5")
 	f.empty("path", "d", head, "fill", color)
@@ -255,5 +273,5 @@ func (f *programsFigure) describe() string {
 	for _, m := range f.messages {
 		all = append(all, m.describe())
 	}
-	return fmt.Sprintf("The programs of %s. %s. Messages: %s.", plural(f.schedule.P, "rank"), f.problems(), strings.Join(all, "; "))
+	return fmt.Sprintf("The programs of %s. %s. Messages: %s.", plural(f.schedule.P, "rank"), strings.Join(f.problems(), "; "), strings.Join(all, "; "))
 }

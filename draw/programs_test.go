@@ -2,7 +2,6 @@ package draw
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 
@@ -27,12 +26,12 @@ func TestAWrongScheduleShowsItsFaultsInRed(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		var fault *sched.Fault
-		if errors.As(s.Check(), &fault) != (c.want != nil) {
-			t.Errorf("%s: the check says %v", c.name, fault)
+		faults := sched.FaultsOf(s.Check())
+		if (faults != nil) != (c.want != nil) {
+			t.Errorf("%s: the check says %v", c.name, faults)
 		}
 		var b bytes.Buffer
-		if err := Programs(&b, c.name, s, fault); err != nil {
+		if err := Programs(&b, c.name, s, faults); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()

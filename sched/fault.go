@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,6 +84,31 @@ const MaxFaults = 10
 // Faults are the first faults of a schedule, two to MaxFaults. All are of the first kind
 // of proof that fails, since later ones would only repeat them: see [Schedule.Check].
 type Faults []*Fault
+
+// FaultsOf returns the faults in an error, of [Schedule.Check] for one, or none.
+func FaultsOf(err error) Faults {
+	var all Faults
+	if errors.As(err, &all) {
+		return all
+	}
+	var one *Fault
+	if errors.As(err, &one) {
+		return Faults{one}
+	}
+	return nil
+}
+
+// At returns the faults at a step of a rank's program, which has so many steps. Those at the
+// end of the rank are at its last step, or at step -1 if it has none.
+func (l Faults) At(rank, step, steps int) (at Faults) {
+	for _, f := range l {
+		here := f.Step == step || f.Step < 0 && step == steps-1
+		if here && (f.Rank == rank || slices.Contains(f.Ranks, rank)) {
+			at = append(at, f)
+		}
+	}
+	return at
+}
 
 // Error lists the faults in one line.
 func (l Faults) Error() string {

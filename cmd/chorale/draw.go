@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -96,16 +95,12 @@ algorithm is simulated with the ports that it is made for.
 			return callError{err}
 		}
 		var picture bytes.Buffer
-		var fault *sched.Fault
 		if f.scene != nil {
 			err = s.drawScene(cmd, &picture, f, args[0], *title)
 		} else {
 			err = s.drawChart(cmd, &picture, f, args[0], *title)
 		}
-		if errors.As(err, &fault) && f.extension == ".svg" {
-			if drawn := s.drawFault(&picture, args[0], *title, fault); drawn != nil {
-				return err
-			}
+		if faults := sched.FaultsOf(err); faults != nil && s.drawFault(&picture, f, args[0], *title, faults) {
 			err = fmt.Errorf("%w; the picture shows it in red", err)
 		} else if err != nil {
 			return err
@@ -198,14 +193,19 @@ func (s *simulation) drawScene(cmd *cobra.Command, w io.Writer, f figure, arg, t
 	return nil
 }
 
-// drawFault draws the programs of a wrong schedule in a file.
-func (s *simulation) drawFault(w io.Writer, file, title string, fault *sched.Fault) error {
+// drawFault draws the programs of a wrong schedule in a file, and reports whether there is
+// such a figure.
+func (s *simulation) drawFault(w io.Writer, f figure, file, title string, faults sched.Faults) bool {
+	draws := map[string]func(io.Writer, string, *sched.Schedule, sched.Faults) error{".svg": draw.Programs, ".html": draw.ProgramsPage}[f.extension]
 	_, schedule, err := collectiveOrFile(file, s.memory)
-	if err != nil {
-		return err
+	if err != nil || schedule == nil || draws == nil {
+		return false
+	}
+	if all := sched.FaultsOf(schedule.Check()); all != nil {
+		faults = all
 	}
 	title = cmp.Or(title, fmt.Sprintf("%v %s, which is wrong", schedule.Collective, schedule.Algorithm))
-	return draw.Programs(w, title, schedule, fault)
+	return draws(w, title, schedule, faults) == nil
 }
 
 // writeAtomically writes a file by renaming a temporary file.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -69,6 +68,10 @@ complete as well: a program that knows nothing of chorale can replay it.
 		if s != nil {
 			if err := noneOf(cmd, "ranks", "algorithm", "root", "bytes", "transport", "processors"); err != nil {
 				return err
+			}
+			err := s.CheckWithin(int64(memory)) // it may be too large for that, and be shown
+			if faults := sched.FaultsOf(err); faults != nil && format.value == "table" {
+				return cmp.Or(showFaults(cmd.OutOrStdout(), s, faults), err)
 			}
 			return show(cmd.OutOrStdout(), s, "", format.value, memory)
 		}
@@ -149,10 +152,7 @@ func show(w io.Writer, s *sched.Schedule, why, format string, memory size) error
 		return printJSON(w, s)
 	}
 	t, err := s.TimelineWithin(int64(memory))
-	var fault *sched.Fault
 	switch {
-	case errors.As(err, &fault):
-		return cmp.Or(showFault(w, s, fault), err)
 	case err != nil:
 		return err
 	case format == "csv":

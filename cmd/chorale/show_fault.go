@@ -11,10 +11,9 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// showFault prints the programs of a schedule whose sends and receives do not match,
-// or whose ranks wait for each other. The step with the fault is marked, in red on a
-// terminal. Steps count from 1, as in its text.
-func showFault(w io.Writer, s *sched.Schedule, fault *sched.Fault) error {
+// showFaults prints the programs of a wrong schedule. Each step with a fault is marked, in
+// red on a terminal; a fault at the end of a rank marks its last step. Steps count from 1.
+func showFaults(w io.Writer, s *sched.Schedule, faults sched.Faults) error {
 	mark := "✗ %s"
 	if terminal(os.Stdout) != nil {
 		mark = "\x1b[31m" + mark + "\x1b[0m"
@@ -24,7 +23,6 @@ func showFault(w io.Writer, s *sched.Schedule, fault *sched.Fault) error {
 	fmt.Fprintln(tab, "RANK\tSTEP\tSENDS\tRECEIVES\tFAULT")
 	for rank := range s.P {
 		program := s.Program(rank)
-		last := len(program) - 1
 		for k, step := range program {
 			var sends, recvs []string
 			for _, send := range step.Sends {
@@ -36,11 +34,14 @@ func showFault(w io.Writer, s *sched.Schedule, fault *sched.Fault) error {
 				recvs = append(recvs, "←"+strconv.Itoa(recv.From))
 			}
 			what := ""
-			if fault.Rank == rank && (fault.Step == k || fault.Step < 0 && k == last) {
-				what = fmt.Sprintf(mark, fault.What)
+			if at := faults.At(rank, k, len(program)); len(at) > 0 {
+				what = fmt.Sprintf(mark, at[0].What)
 			}
 			line := fmt.Sprintf("%d\t%d\t%s\t%s\t%s", rank, k+1, strings.Join(sends, " "), strings.Join(recvs, " "), what)
 			fmt.Fprintln(tab, line)
+		}
+		if at := faults.At(rank, -1, len(program)); len(at) > 0 { // it does nothing
+			fmt.Fprintf(tab, "%d\t-\t\t\t%s\n", rank, fmt.Sprintf(mark, at[0].What))
 		}
 	}
 	return tab.Flush()
