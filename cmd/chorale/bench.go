@@ -51,7 +51,8 @@ BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
 reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
 
-SWITCHES is how often the processors leave a process of the job for another one in a
+With --wide, the table has all columns: CALLS, MIN and MEAN, and those below. SWITCHES is
+how often the processors leave a process of the job for another one in a
 call, of all ranks together, as the system counts it: what decides the time of a
 short call by more ranks than processors. A switch between goroutines is none.
 
@@ -122,6 +123,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	var remote remoteFlags
 	remote.add(cmd)
 	format := addFormat(cmd, "table", "csv", "json", "gobench")
+	wide := flags.Bool("wide", false, "a table of all columns, which may be wider than a terminal")
 	flags.StringVar(&mpiexec, "mpiexec", "mpiexec", "the launcher of the MPI, and its options")
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -160,7 +162,7 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		if flags.Changed("mpiexec") && !only("mpi") {
 			return callErrorf("--mpiexec and --transport %s: want mpi", &transports)
 		}
-		m := measurement{config: config, transports: transports.values, remote: hosts, mpiexec: strings.Fields(mpiexec), progress: terminal(os.Stderr)}
+		m := measurement{config: config, transports: transports.values, remote: hosts, mpiexec: strings.Fields(mpiexec), wide: *wide, progress: terminal(os.Stderr)}
 		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}
 		}
@@ -193,6 +195,7 @@ type measurement struct {
 	jobs       []benchJob
 	all        int       // the number of rows when it is complete
 	progress   io.Writer // nil unless progress is shown
+	wide       bool      // the table has all columns
 }
 
 // A benchJob is the cells for one number of ranks over one transport.

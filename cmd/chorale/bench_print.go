@@ -25,23 +25,45 @@ func (m *measurement) print(w io.Writer, format string) error {
 	return m.printTable(w)
 }
 
+// printTable prints what most readers want, so that it fits a terminal, or with wide all
+// that was measured.
 func (m *measurement) printTable(w io.Writer) error {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "SWITCHES", "MB/s", "x COPY", "x EXCHANGE", ""}}
+	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "MEDIAN µs", "P99 µs", "MB/s", ""}}
+	if m.wide {
+		lines[0] = []string{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "SWITCHES", "MB/s", "x COPY", "x EXCHANGE", ""}
+	}
+	var notes []string
+	unstable := false
 	for _, r := range m.Rows {
-		lines = append(lines, []string{
-			r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes), strconv.Itoa(r.Iterations),
-			digits(r.Min), medianText(r), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
-			digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange), remark(r),
-		})
+		line := []string{r.Collective, r.Algorithm, r.Transport, strconv.Itoa(r.Ranks), algo.FormatBytes(r.Bytes)}
+		if m.wide {
+			line = append(line, strconv.Itoa(r.Iterations), digits(r.Min), medianText(r), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
+				digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange))
+		} else {
+			line = append(line, medianText(r), digits(r.P99), digitsOrDash(r.Bandwidth))
+		}
+		lines = append(lines, append(line, remark(r)))
+		unstable = unstable || !r.Stable
+		if r.Winner && r.Selected != r.Algorithm {
+			notes = append(notes, fmt.Sprintf("%s of %s, n=%d, %s: a call selects %s, not %s", r.Collective, algo.FormatBytes(r.Bytes), r.Ranks, r.Transport, r.Selected, r.Algorithm))
+		}
 	}
 	if err := align(w, lines, 3); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", limitsText(m.Limits))
-	return err
+	if unstable {
+		notes = append(notes, "~ is not stable to 1 % yet: a longer --time may help")
+	}
+	fmt.Fprintln(w)
+	for _, text := range append(notes, limitsText(m.Limits)) {
+		if _, err := fmt.Fprintln(w, strings.Join(wrap(text, lineWidth), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // medianText formats the median, and marks one that is not stable.
@@ -52,14 +74,11 @@ func medianText(r bench.Row) string {
 	return "~" + digits(r.Median)
 }
 
-// remark is what there is to say about a row: that it wins, and over which algorithm that a
-// call would select; and what overlaps.
+// remark is what there is to say about a row: that it wins, or what overlaps.
 func remark(r bench.Row) string {
 	switch {
 	case r.Overlap != nil:
 		return fmt.Sprintf("%.0f%% hidden", 100**r.Overlap)
-	case r.Winner && r.Selected != r.Algorithm:
-		return "* selected: " + r.Selected
 	case r.Winner:
 		return "*"
 	}
