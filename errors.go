@@ -110,7 +110,7 @@ func (c *Comm) attribute(e *Error) {
 
 // sameError reports whether a and b are one error.
 func sameError(a, b error) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // An ending is the error of the collective that ended a rank's part in its job.

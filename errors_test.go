@@ -278,6 +278,35 @@ func TestEndOfTheContextEndsTheCall(t *testing.T) {
 	}
 }
 
+// Nobody has canceled anything where a rank fails: its peers get its error, and no more.
+func TestTheReasonOfARankThatFailsIsItsErrorAlone(t *testing.T) {
+	full := errors.New("the disk is full")
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			chorale.Abort(c, full)
+			return nil
+		}
+		err := chorale.Barrier(ctx, c)
+		if !errors.Is(err, chorale.ErrAborted) || !strings.HasSuffix(err.Error(), "rank 1: the rank gave up: the disk is full") {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
+func TestTheCauseOfAContextIsTheTextOfTheError(t *testing.T) {
+	late := errors.New("too late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	onRanks(t, 1, func(_ context.Context, c *chorale.Comm) error {
+		_, err := chorale.Recv(ctx, c, []int{0}, 0, 1)
+		if !errors.Is(err, late) || !errors.Is(err, context.Canceled) || !strings.HasSuffix(err.Error(), ": too late") || strings.Contains(err.Error(), "canceled") {
+			return fmt.Errorf("got %v", err)
+		}
+		return nil
+	})
+}
+
 func TestHandWrittenScheduleRuns(t *testing.T) {
 	s, err := sched.ParseText([]byte(`
 schedule allreduce exchange

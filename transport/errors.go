@@ -121,12 +121,18 @@ func (e *UndeliveredError) Unwrap() error { return e.Err }
 // ErrLinger: receivers have not taken a rank's messages for so long that it leaves.
 var ErrLinger = errors.New("it has waited for as long as it lingers")
 
-// Cause returns why ctx has ended: its error, joined with its cause where it was
-// given one. It returns nil if ctx has not ended.
+// Cause returns why ctx has ended. Where the context was given a cause, the text is that of
+// the cause alone, and errors.Is finds both. It returns nil if ctx has not ended.
 func Cause(ctx context.Context) error {
 	err := ctx.Err()
 	if why := context.Cause(ctx); why != err {
-		return fmt.Errorf("%w: %w", err, why)
+		return &causeError{why, err}
 	}
 	return err
 }
+
+// A causeError is the cause of a context that has ended, and the context's error.
+type causeError struct{ cause, err error }
+
+func (e *causeError) Error() string   { return e.cause.Error() }
+func (e *causeError) Unwrap() []error { return []error{e.err, e.cause} }
