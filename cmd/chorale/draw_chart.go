@@ -101,7 +101,7 @@ func (v *sweep) chartData(specs []string) (draw.ChartData, error) {
 	c.Crossovers = v.crossovers(specs, c.Series)
 	c.Note = v.note()
 	if len(leftOut) > 0 {
-		c.Note += "; dearer, and left out: " + strings.Join(leftOut, ", ")
+		c.Note += "; dearer on the whole, and left out: " + strings.Join(leftOut, ", ")
 	}
 	if len(v.missing) > 0 {
 		c.Note += "; no mark for " + strings.Join(v.missing, "; for ")
@@ -471,16 +471,34 @@ func seriesName(spec string) string {
 // maxSensible is how many algorithms a chart shows if none is named.
 const maxSensible = 6
 
+// A candidate is an algorithm that a chart may show.
+type candidate struct {
+	spec     string
+	wins     bool    // it alone is the cheapest somewhere
+	distance float64 // the mean of the logarithm of its cost
+}
+
+// winner returns the cheapest candidate at a quantity, and whether no other costs as little.
+func (v *sweep) winner(all []candidate, at float64) (cheapest int, alone bool) {
+	least := math.Inf(1)
+	for i, c := range all {
+		cost, err := v.formula(c.spec, at)
+		switch {
+		case err != nil || cost > least*(1+1e-9):
+		case cost < least*(1-1e-9):
+			cheapest, least, alone = i, cost, true
+		default:
+			alone = false
+		}
+	}
+	return cheapest, alone
+}
+
 // sensible returns the algorithms of a chart for which none is named, each with its
 // best parameters: those that are the cheapest somewhere by the formulas, and then
 // those that are the closest to it. It leaves out, and does not list, algorithms that
 // do not take all these ranks, that need more ports, or that are for ranks on hosts.
 func (v *sweep) sensible() (specs, leftOut []string) {
-	type candidate struct {
-		spec     string
-		wins     bool
-		distance float64 // the mean of the logarithm of its cost
-	}
 	var all []candidate
 	for _, a := range algo.Catalog() {
 		r := a.Restrictions
@@ -500,10 +518,8 @@ func (v *sweep) sensible() (specs, leftOut []string) {
 		}
 	}
 	for _, at := range v.samples() {
-		if chosen, err := v.resolve(best, float64(at)); err == nil {
-			for i := range all {
-				all[i].wins = all[i].wins || all[i].spec == bestAmong+nameOfSpec(chosen)
-			}
+		if i, alone := v.winner(all, float64(at)); alone { // of two ranks, many cost the same
+			all[i].wins = true
 		}
 	}
 	order := slices.SortedStableFunc(slices.Values(all), func(a, b candidate) int {
