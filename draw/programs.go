@@ -59,6 +59,7 @@ const (
 	programColumn = 124.0
 	programRow    = 92.0
 	programCell   = 56.0 // the height of a step
+	programStub   = 46.0 // the length of an arrow with one end
 	maxProgram    = 256  // steps
 )
 
@@ -232,13 +233,16 @@ func (f *programsFigure) drawMessage(m programMessage) {
 		side = -side
 	}
 	a, b := point{f.x(m.from) + side, f.y(sent) + 10}, point{f.x(m.to) - side, f.y(received) + programCell - 10}
-	middle := a.add(b).scale(0.5)
-	text := ""
+	along := b.sub(a)
+	stub := along.scale(min(0.5, programStub/along.length())) // not as far as another rank
+	at, text := 0.0, ""
 	switch {
 	case m.received < 0:
-		b, text = middle, fmt.Sprintf("%d does not receive", m.to)
+		b, text = a.add(stub), fmt.Sprintf("%d does not receive", m.to)
+		at = b.x
 	case m.sent < 0:
-		a, text = middle, fmt.Sprintf("%d does not send", m.from)
+		a, text = b.add(stub.scale(-1)), fmt.Sprintf("%d does not send", m.from)
+		at = a.x
 	}
 	head, shaft := straight(a, b).arrowhead()
 	f.start("g", "class", class, "data-from", m.from, "data-sent", m.sent, "data-to", m.to, "data-received", m.received)
@@ -247,7 +251,7 @@ func (f *programsFigure) drawMessage(m programMessage) {
 	f.empty("path", "d", head, "fill", color)
 	f.end()
 	if text != "" {
-		f.drawFaultLabel(point{middle.x, f.y(max(m.sent, m.received)) + programCell + 14}, text)
+		f.drawFaultLabel(point{at, f.y(max(m.sent, m.received)) + programCell + 14}, text)
 	}
 }
 
