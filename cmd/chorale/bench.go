@@ -51,7 +51,7 @@ BYTES is the size of one rank's message, as MPI counts it: the vector, or one
 part where a vector is one part per rank (scatter, gather, allgather,
 reduce-scatter, alltoall). MB/s is BYTES over MEDIAN.
 
-With --wide, the table has all columns: CALLS, MIN and MEAN, and those below. SWITCHES is
+With --wide, the table has all columns: CALLS, MIN, P99 and MEAN, and those below. SWITCHES is
 how often the processors leave a process of the job for another one in a
 call, of all ranks together, as the system counts it: what decides the time of a
 short call by more ranks than processors. A switch between goroutines is none.

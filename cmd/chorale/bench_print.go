@@ -31,7 +31,7 @@ func (m *measurement) printTable(w io.Writer) error {
 	if len(m.Rows) == 0 {
 		return nil
 	}
-	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "MEDIAN µs", "P99 µs", "MB/s", ""}}
+	lines := [][]string{{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "MEDIAN µs", "MB/s", ""}}
 	if m.wide {
 		lines[0] = []string{"COLLECTIVE", "ALGORITHM", "TRANSPORT", "N", "BYTES", "CALLS", "MIN µs", "MEDIAN µs", "P99 µs", "MEAN µs", "SWITCHES", "MB/s", "x COPY", "x EXCHANGE", ""}
 	}
@@ -43,7 +43,7 @@ func (m *measurement) printTable(w io.Writer) error {
 			line = append(line, strconv.Itoa(r.Iterations), digits(r.Min), medianText(r), digits(r.P99), digits(r.Mean), switchesText(r.Switches),
 				digitsOrDash(r.Bandwidth), digitsOrDash(r.ToCopy), digitsOrDash(r.ToExchange))
 		} else {
-			line = append(line, medianText(r), digits(r.P99), digitsOrDash(r.Bandwidth))
+			line = append(line, medianText(r), digitsOrDash(r.Bandwidth))
 		}
 		lines = append(lines, append(line, remark(r)))
 		unstable = unstable || !r.Stable
