@@ -99,10 +99,23 @@ func (c bezier) length() float64 {
 	return sum
 }
 
-// offset returns c moved to its left by a distance.
+// gap returns how far c is from a curve with the same ends, in the middle third.
+func (c bezier) gap(o bezier) float64 {
+	least := math.Inf(1)
+	for _, t := range [...]float64{1.0 / 3, 0.5, 2.0 / 3} {
+		least = min(least, c.at(t).distance(o.at(t)))
+	}
+	return least
+}
+
+// offset returns c moved to its left by a distance. The control points move between the
+// left of the curve and that of the line from end to end, so that also the top of a steep
+// curve moves.
 func (c bezier) offset(distance float64) bezier {
 	a, b := c[0].directionTo(c[1]).normal(), c[2].directionTo(c[3]).normal()
-	return bezier{c[0].add(a.scale(distance)), c[1].add(a.scale(distance)), c[2].add(b.scale(distance)), c[3].add(b.scale(distance))}
+	across := c[0].directionTo(c[3]).normal()
+	first, second := point{}.directionTo(a.add(across)), point{}.directionTo(b.add(across))
+	return bezier{c[0].add(a.scale(distance)), c[1].add(first.scale(distance)), c[2].add(second.scale(distance)), c[3].add(b.scale(distance))}
 }
 
 // path returns the d attribute of an SVG path.

@@ -2,13 +2,19 @@ package draw
 
 import "math"
 
+// apart is how far the arrows of the two directions are at least from each other in
+// their middle, in pixels: an arrowhead is as wide.
+const apart = 9.0
+
 // arrowCurves returns the curves of arrows between pairs of processors, from the
 // rim of one circle to the rim of the other. They avoid other processors and, if
 // possible, each other and the edges. Equal lists of pairs have equal curves.
 func (l *layout) arrowCurves(pairs [][2]int) []bezier {
 	occupied := newOccupancy(l)
 	curves := make([]bezier, len(pairs))
+	chosen := map[[2]int]bezier{}
 	for i, pair := range pairs {
+		opposite, exchange := chosen[[2]int{pair[1], pair[0]}]
 		best, least := bezier{}, math.Inf(1)
 		e, _ := l.edgeBetween(pair[0], pair[1])
 		for k, curve := range l.candidateCurves(pair[0], pair[1]) {
@@ -17,10 +23,14 @@ func (l *layout) arrowCurves(pairs [][2]int) []bezier {
 				cost = float64(k) // beside an edge there is always room
 			}
 			cost += 40 * float64(l.pointsOnNodes(curve, pair))
+			if exchange && curve.gap(opposite.reverse()) < apart {
+				cost += 200 // two arrows would look like one with two heads
+			}
 			if cost < least-1e-6 {
 				best, least = curve, cost
 			}
 		}
+		chosen[pair] = best
 		occupied.add(best, i)
 		curves[i] = best.trim(l.radius+1.5, l.radius+3)
 	}
