@@ -48,11 +48,13 @@ func (s *Schedule) CheckWithin(limit int64) error {
 	if s.Collective == Barrier {
 		return s.located(s.checkArrivals(r))
 	}
-	return s.located(s.checkOut(r))
+	faults := s.checkOut(r)
+	s.placeLost(t, faults)
+	return s.located(faults.err())
 }
 
 // checkOut compares every Out with what the collective promises.
-func (s *Schedule) checkOut(r *Replay) error {
+func (s *Schedule) checkOut(r *Replay) Faults {
 	var made []uint64 // per block: how the first rank made it
 	if s.Collective == AllReduce {
 		made = make([]uint64, s.Blocks)
@@ -75,7 +77,7 @@ func (s *Schedule) checkOut(r *Replay) error {
 			}
 		}
 	}
-	return faults.err()
+	return faults
 }
 
 // checkArrivals proves that every rank, at its end, knows of every arrival.

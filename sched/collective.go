@@ -1,6 +1,9 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // A Collective is a kind of communication among all ranks: what each rank holds
 // before, and what it must hold after. The constants have the meanings of MPI.
@@ -68,7 +71,8 @@ func (c Collective) String() string {
 	return fmt.Sprintf("Collective(%d)", uint8(c))
 }
 
-// ParseCollective is the inverse of [Collective.String]. Its error is an [*UnknownError].
+// ParseCollective is the inverse of [Collective.String]. Its error is an [*UnknownError],
+// which knows other words and spellings for collectives.
 func ParseCollective(name string) (Collective, error) {
 	known := make([]string, len(collectives))
 	for i := range collectives {
@@ -76,7 +80,63 @@ func ParseCollective(name string) (Collective, error) {
 			return Collective(i), nil
 		}
 	}
-	return 0, &UnknownError{"collective", name, known}
+	unknown := &UnknownError{What: "collective", Name: name, Known: known}
+	plain := plainName(name)
+	for c := range collectives {
+		if other, ok := synonyms[plain]; plain == plainName(known[c]) || ok && other == Collective(c) {
+			unknown.Meant = known[c]
+		}
+	}
+	return 0, unknown
+}
+
+// synonyms are other words for the collectives, as [plainName] writes them.
+var synonyms = map[string]Collective{
+	"broadcast":            Bcast,
+	"onetoall":             Bcast,
+	"reduction":            Reduce,
+	"alltoone":             Reduce,
+	"alltoallbroadcast":    AllGather,
+	"gossip":               AllGather,
+	"alltoallreduction":    ReduceScatter,
+	"reducescatterblock":   ReduceScatter,
+	"globalsum":            AllReduce,
+	"sum":                  AllReduce,
+	"alltoallpersonalized": AllToAll,
+	"totalexchange":        AllToAll,
+	"transpose":            AllToAll,
+	"prefix":               Scan,
+	"prefixsum":            Scan,
+	"prefixsums":           Scan,
+	"partialsums":          Scan,
+	"inclusivescan":        Scan,
+	"inscan":               Scan,
+	"exclusivescan":        ExScan,
+	"exclusiveprefix":      ExScan,
+	"exclusiveprefixsum":   ExScan,
+	"sync":                 Barrier,
+	"synchronize":          Barrier,
+	"cshift":               Shift,
+	"circularshift":        Shift,
+	"rotate":               Shift,
+	"rotation":             Shift,
+}
+
+// plainName returns a name as it is compared where languages and libraries spell it
+// differently: in lower case, without hyphens and the like, the prefix of a library, the i
+// of a nonblocking call and the v of uneven parts, as in MPI_Ialltoallv.
+func plainName(name string) string {
+	plain := strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+	for _, library := range []string{"mpi", "nccl", "shmem"} {
+		plain = strings.TrimPrefix(plain, library)
+	}
+	for _, c := range collectives {
+		base := strings.ReplaceAll(c.name, "-", "")
+		if plain == base+"v" || plain == "i"+base || plain == "i"+base+"v" {
+			return base
+		}
+	}
+	return plain
 }
 
 // Rooted reports whether one rank is the source or the destination of all data.

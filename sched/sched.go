@@ -30,7 +30,7 @@ func ParseBuffer(s string) (Buffer, error) {
 			return Buffer(i), nil
 		}
 	}
-	return 0, &UnknownError{"buffer", s, []string{"in", "out", "scratch"}}
+	return 0, &UnknownError{What: "buffer", Name: s, Known: []string{"in", "out", "scratch"}}
 }
 
 // A Combine says how incoming blocks change the blocks that they land on: [Replace] puts

@@ -213,6 +213,17 @@ rank 2
 	}
 }
 
+func TestAFaultNamesTheStepThatReplacesARightValue(t *testing.T) {
+	for how, holds := range map[string]string{"": "block 0 of rank 0", " combine right": "block 0 of ranks 0–1, 0"} {
+		text := strings.Replace(exchange, "rank 1\n", "  step\n    send in 0..1 to 1\nrank 1\n", 1) + "  step\n    recv out 0..1 from 0" + how + "\n"
+		err := parse(t, text).Check()
+		want := "line 17: rank 1 in step 2, peer 0, block 0: replaces the right value, block 0 of ranks 0–1: at the end, out holds " + holds + ", want block 0 of ranks 0–1"
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %v", err, want)
+		}
+	}
+}
+
 func TestNoRankLeavesABarrierBeforeAllHaveArrived(t *testing.T) {
 	half := `
 schedule barrier half
@@ -327,7 +338,7 @@ rank 2
 func TestParseErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  `sched: no schedule: want a first line like "schedule bcast mine"`,
-		"schedule bcats x":                  `sched: line 1: no collective "bcats": want bcast, or another of bcast, reduce, scatter, gather, allgather, reduce-scatter, allreduce, alltoall, scan, exscan, barrier, shift`,
+		"schedule bcats x":                  `sched: line 1: no collective "bcats": want bcast, or another of reduce, scatter, gather, allgather, reduce-scatter, allreduce, alltoall, scan, exscan, barrier, shift`,
 		"ranks 3":                           `sched: line 1: "ranks" before the line "schedule COLLECTIVE NAME"`,
 		"schedule bcast x\nranks three":     `sched: line 2: "three": want a number`,
 		"schedule bcast x\nranks 2\nrank 2": `sched: line 3: rank 2 of 2: want 0 to 1 (a line "ranks P" comes first)`,

@@ -12,6 +12,7 @@ type UnknownError struct {
 	What  string   // what the name is for, as in "collective"
 	Name  string   // as given
 	Known []string // in the order in which the error lists them
+	Meant string   // the known name that Name is another word for; "" if that is not known
 }
 
 func (e *UnknownError) Error() string {
@@ -20,15 +21,19 @@ func (e *UnknownError) Error() string {
 		return fmt.Sprintf("no %s %q: there is none", e.What, e.Name)
 	}
 	if near := e.Nearest(); near != "" && len(e.Known) > 1 {
-		known = near + ", or another of " + known
+		others := slices.DeleteFunc(slices.Clone(e.Known), func(name string) bool { return name == near })
+		known = near + ", or another of " + strings.Join(others, ", ")
 	}
 	return fmt.Sprintf("no %s %q: want %s", e.What, e.Name, known)
 }
 
-// Nearest returns the known name that takes the fewest insertions, deletions and
-// replacements of a character, or swaps of two neighbors, to make of the given one. It is
-// empty if that would change a third of the characters or more.
+// Nearest returns Meant, or else the known name that takes the fewest insertions,
+// deletions and replacements of a character, or swaps of two neighbors, to make of the
+// given one. It is empty if that would change a third of the characters or more.
 func (e *UnknownError) Nearest() string {
+	if e.Meant != "" {
+		return e.Meant
+	}
 	near := func(known string) int { return changes(strings.ToLower(e.Name), known) }
 	if len(e.Known) == 0 || len(e.Name) > 64 {
 		return ""
