@@ -1,6 +1,7 @@
 package algo
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -148,7 +149,11 @@ func Validate(c sched.Collective, spec string) error {
 func resolve(c sched.Collective, spec string, p, root, bytes int) (*Algorithm, call, string, error) {
 	k := call{p: p, root: root, bytes: bytes, values: make(map[string]value)}
 	a, canonical, err := k.resolve(c, spec)
-	if err != nil {
+	var unknown *sched.UnknownError
+	switch {
+	case errors.As(err, &unknown):
+		return nil, k, "", fmt.Errorf("algo: %v: %w", c, err)
+	case err != nil:
 		return nil, k, "", fmt.Errorf("algo: %v %q on %d ranks: %w", c, spec, p, err)
 	}
 	return a, k, canonical, nil

@@ -25,9 +25,9 @@ func TestErrorsSayWhatWasAskedWhatIsWrongAndWhatWouldBeRight(t *testing.T) {
 		p, root, bytes int
 		want           string
 	}{
-		{sched.Bcast, "binomal", 8, 0, 0, `bcast "binomal" on 8 ranks: no algorithm "binomal": want binomial, or another of ` + known(sched.Bcast)},
-		{sched.Bcast, "", 8, 0, 0, `bcast "" on 8 ranks: no algorithm "": want ` + known(sched.Bcast)},
-		{sched.Collective(99), "linear", 8, 0, 0, `Collective(99) "linear" on 8 ranks: no algorithm "linear": there is none`},
+		{sched.Bcast, "binomal", 8, 0, 0, `bcast: no algorithm "binomal": want binomial, or another of ` + strings.Replace(known(sched.Bcast), "binomial, ", "", 1)},
+		{sched.Bcast, "", 8, 0, 0, `bcast: no algorithm "": want ` + known(sched.Bcast)},
+		{sched.Collective(99), "linear", 8, 0, 0, `Collective(99): no algorithm "linear": there is none`},
 		{sched.Bcast, "binomial", 0, 0, 0, `bcast "binomial" on 0 ranks: want at least 1 rank`},
 		{sched.Bcast, "binomial", 8, 8, 0, `bcast "binomial" on 8 ranks: root 8: want 0 to 7`},
 		{sched.Bcast, "binomial", 8, -1, 0, `bcast "binomial" on 8 ranks: root -1: want 0 to 7`},

@@ -24,6 +24,9 @@ func IsFile(spec string) bool {
 // a name gets that of the file.
 func ReadFile(name string) (*sched.Schedule, error) {
 	file, err := os.Open(name)
+	if os.IsNotExist(err) {
+		return nil, fmt.Errorf("algo: there is no file %s", name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("algo: %w", err)
 	}

@@ -186,6 +186,18 @@ func expand(pairs []int) (all []int) {
 	return all
 }
 
+// ValidateHosts returns an error unless a text, as for the parameter hosts, places p ranks.
+func ValidateHosts(text string, p int) error {
+	v, err := parseHosts(text)
+	if err == nil {
+		err = v.place(p)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	return nil
+}
+
 // FormatHosts returns the parameter hosts of the algorithms named hierarchical, for
 // ranks on hosts as given: element r is any number that stands for the host of rank
 // r.

@@ -1,14 +1,12 @@
 package draw
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strconv"
 
+	"github.com/chorale-go/chorale/internal/traceevent"
 	"github.com/chorale-go/chorale/sim"
 )
 
@@ -27,15 +25,16 @@ func Trace(w io.Writer, s Scene) error {
 	if err := checkRecorded(s); err != nil {
 		return err
 	}
-	t := &trace{out: bufio.NewWriter(w), scale: nanoseconds(s.Result.Time), tracksOf: make([]endpoints, len(s.Result.Log))}
-	t.write(`{"displayTimeUnit":"ns","otherData":{"title":`, quote(s.Title),
-		`,"one microsecond":`, quote(shortNumber(1000/t.scale)+" in the unit of ts"),
-		`,"time":`, strconv.FormatFloat(s.Result.Time, 'g', -1, 64), `},"traceEvents":[`)
+	scale := nanoseconds(s.Result.Time)
+	out := traceevent.NewWriter(w,
+		traceevent.Pair{Name: "title", Value: s.Title},
+		traceevent.Pair{Name: "one microsecond", Value: shortNumber(1000/scale) + " in the unit of ts"},
+		traceevent.Pair{Name: "time", Value: s.Result.Time})
+	t := &trace{Writer: out, scale: scale, tracksOf: make([]endpoints, len(s.Result.Log))}
 	t.ranks(s)
 	t.links(s)
 	t.flows(s.Result.Log)
-	t.write("\n]}\n")
-	return t.out.Flush()
+	return out.Close()
 }
 
 // nanoseconds returns the number of nanoseconds in one unit of the model's time:
@@ -52,19 +51,11 @@ func nanoseconds(total float64) float64 {
 	return scale
 }
 
-// A trace is a trace while it is written. The buffer keeps the first error.
+// A trace is a trace while it is written.
 type trace struct {
-	out      *bufio.Writer
-	scale    float64 // nanoseconds in a unit of the model's time
-	events   int
-	tracks   int
+	*traceevent.Writer
+	scale    float64     // nanoseconds in a unit of the model's time
 	tracksOf []endpoints // by message
-}
-
-func (t *trace) write(texts ...string) {
-	for _, text := range texts {
-		t.out.WriteString(text)
-	}
 }
 
 // The processes of a trace.
@@ -74,20 +65,20 @@ const (
 )
 
 func (t *trace) ranks(s Scene) {
-	t.process(rankProcess, "ranks")
+	t.Process(rankProcess, "ranks")
 	for rank, r := range newRankTracks(s) {
 		for k, tracks := range [][]track{r.out, r.in} {
 			name := fmt.Sprintf("rank %d %s", rank, [...]string{"sends", "receives"}[k])
 			for i, track := range tracks {
-				t.track(rankProcess, name, i)
+				tid := t.Track(rankProcess, name, i)
 				for _, b := range track {
 					switch b.activity {
 					case sending:
-						t.tracksOf[b.message].send = t.tracks
+						t.tracksOf[b.message].send = tid
 					case receiving:
-						t.tracksOf[b.message].recv = t.tracks
+						t.tracksOf[b.message].recv = tid
 					}
-					t.slice(rankProcess, b, s.Result.Log)
+					t.slice(rankProcess, tid, b, s.Result.Log)
 				}
 			}
 		}
@@ -97,12 +88,12 @@ func (t *trace) ranks(s Scene) {
 // links writes the messages that cross each link. A link that messages share has
 // several tracks.
 func (t *trace) links(s Scene) {
-	t.process(linkProcess, "links")
+	t.Process(linkProcess, "links")
 	for _, l := range linkActivities(s) {
 		for i, track := range l.tracks {
-			t.track(linkProcess, "link "+s.Result.Name(l.link), i)
+			tid := t.Track(linkProcess, "link "+s.Result.Name(l.link), i)
 			for _, b := range track {
-				t.slice(linkProcess, b, s.Result.Log)
+				t.slice(linkProcess, tid, b, s.Result.Log)
 			}
 		}
 	}
@@ -112,68 +103,34 @@ func (t *trace) links(s Scene) {
 func (t *trace) flows(log []sim.Message) {
 	for i, m := range log {
 		start, end := t.ns(m.Start), t.ns(m.End)
-		t.event(`{"ph":"s","id":%d,"pid":%d,"tid":%d,"ts":%s,"name":"message","cat":"message"}`,
-			i+1, rankProcess, t.tracksOf[i].send, micro(start))
-		t.event(`{"ph":"f","bp":"e","id":%d,"pid":%d,"tid":%d,"ts":%s,"name":"message","cat":"message"}`,
-			i+1, rankProcess, t.tracksOf[i].recv, micro(start+(end-start)/2))
+		t.Flow(i+1, "message",
+			traceevent.End{Process: rankProcess, Track: t.tracksOf[i].send, Time: start},
+			traceevent.End{Process: rankProcess, Track: t.tracksOf[i].recv, Time: start + (end-start)/2})
 	}
 }
 
-func (t *trace) event(format string, args ...any) {
-	if t.events > 0 {
-		t.out.WriteByte(',')
-	}
-	t.events++
-	t.out.WriteByte('\n')
-	fmt.Fprintf(t.out, format, args...)
-}
-
-func (t *trace) process(pid int, name string) {
-	t.event(`{"ph":"M","pid":%d,"name":"process_name","args":{"name":%s}}`, pid, quote(name))
-	t.event(`{"ph":"M","pid":%d,"name":"process_sort_index","args":{"sort_index":%d}}`, pid, pid)
-}
-
-// track begins a track. Tracks with the same name are numbered from the second on.
-func (t *trace) track(pid int, name string, i int) {
-	t.tracks++
-	if i > 0 {
-		name += " " + strconv.Itoa(i+1)
-	}
-	t.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_name","args":{"name":%s}}`, pid, t.tracks, quote(name))
-	t.event(`{"ph":"M","pid":%d,"tid":%d,"name":"thread_sort_index","args":{"sort_index":%d}}`, pid, t.tracks, t.tracks)
-}
-
-// slice writes a bar on the current track.
-func (t *trace) slice(pid int, b bar, log []sim.Message) {
-	start, end := t.ns(b.start), t.ns(b.end)
-	args, name := "{}", "combines"
+// slice writes a bar on a track.
+func (t *trace) slice(pid, tid int, b bar, log []sim.Message) {
+	name, args := "combines", []traceevent.Pair(nil)
 	if b.message >= 0 {
 		m := log[b.message]
-		args = fmt.Sprintf(`{"step":%d,"message":"%d→%d","words":%d,"hops":%d}`, m.Step+1, m.From, m.To, m.Words, m.Hops)
+		step := traceevent.Pair{Name: "step", Value: m.Step + 1}
+		message := fmt.Sprintf("%d→%d", m.From, m.To)
+		args = []traceevent.Pair{step, {Name: "message", Value: message}, {Name: "words", Value: m.Words}, {Name: "hops", Value: m.Hops}}
 		switch b.activity {
 		case sending, receiving, crossing:
-			name = fmt.Sprintf("%d→%d", m.From, m.To)
+			name = message
 		case waiting:
 			name = "waits"
 		case combining:
-			args = fmt.Sprintf(`{"step":%d}`, m.Step+1)
+			args = []traceevent.Pair{step}
 		}
 	}
-	t.event(`{"ph":"X","pid":%d,"tid":%d,"ts":%s,"dur":%s,"name":"%s","cat":"%s","args":%s}`,
-		pid, t.tracks, micro(start), micro(end-start), name, b.activity, args)
+	t.Slice(pid, tid, t.ns(b.start), t.ns(b.end), name, b.activity.String(), args...)
 }
 
 // ns returns a time in whole nanoseconds of the trace. Equal times stay equal.
 func (t *trace) ns(time float64) int64 { return int64(math.Round(time * t.scale)) }
-
-// micro formats nanoseconds as microseconds.
-func micro(ns int64) string { return fmt.Sprintf("%d.%03d", ns/1000, ns%1000) }
-
-// quote returns a text as a JSON string.
-func quote(text string) string {
-	b, _ := json.Marshal(text) // strings cannot fail
-	return string(b)
-}
 
 // A linkActivity is a link with the messages that cross it.
 type linkActivity struct {

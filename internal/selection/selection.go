@@ -24,19 +24,19 @@ type Query struct {
 func (q Query) oversubscribed() bool { return 0 < q.Processors && q.Processors < q.Ranks }
 
 // A Choice is an algorithm, with its parameters if it has any, and the reason for
-// it in words.
-type Choice struct{ Algorithm, Why string }
+// it in words. Forced is the entry of CHORALE_ALGORITHM that says so, or "".
+type Choice struct{ Algorithm, Why, Forced string }
 
 // Choose returns the algorithm that a call takes if it names none. Of the rules
 // that fit the call, the last one counts.
 //
 // The environment variable CHORALE_ALGORITHM overrides the tables. It is a list
 // like "allreduce=ring;bcast=chain,segment=8K", in which a name alone stands for
-// every collective that has such an algorithm. Commas may separate entries too,
+// every collective that has such an algorithm with these parameters. Commas may separate entries too,
 // where another "collective=name" follows.
 func Choose(q Query) (Choice, error) {
-	if spec, err := override(Override(), q.Collective); err != nil || spec != "" {
-		return Choice{WithHosts(q.Collective, spec, q.Hosts), environment + " says so"}, err
+	if forced, err := override(Override(), q.Collective); err != nil || forced.spec != "" {
+		return Choice{WithHosts(q.Collective, forced.spec, q.Hosts), Environment + " says so", forced.text}, err
 	}
 	var chosen rule
 	var from section
@@ -60,7 +60,7 @@ func Choose(q Query) (Choice, error) {
 	if q.Uneven {
 		why += ", parts of different lengths"
 	}
-	return Choice{WithHosts(q.Collective, chosen.algorithm, q.Hosts), why}, nil
+	return Choice{Algorithm: WithHosts(q.Collective, chosen.algorithm, q.Hosts), Why: why}, nil
 }
 
 // fits reports whether the rule is for the call, and its algorithm takes the

@@ -56,6 +56,9 @@ var tcp = table{
 			{17, 64 << 10, "linear", "every part is sent once"},
 		},
 		sched.AllGather: {
+			{4, 0, "linear", "few waits and messages"},
+			{4, 512, "recursive-doubling", "few waits, and every part is sent once"},
+			{4, 64 << 10, "ring", "fewest bytes, between neighbors only"},
 			{4, 64 << 10, "neighbor-exchange", "few waits, between neighbors only"},
 			{8, 0, "linear", "few waits and messages"},
 			{8, 16 << 10, "recursive-doubling", "few waits, and every part is sent once"},
