@@ -54,8 +54,10 @@ func newContentionFree(c Config, p *programTable, n *network) *contentionFree {
 	e := &contentionFree{
 		programTable: p, network: n, config: c,
 		times:       newTimes(p, c.Sync),
-		links:       newLinkTable(n.links, len(p.messages)*c.Topology.Diameter()),
 		undelivered: len(p.messages), mark: 1,
+	}
+	if !p.linksFollowPorts {
+		e.links = newLinkTable(n.links, len(p.messages)*c.Topology.Diameter())
 	}
 	if c.Record || c.Sync {
 		e.times.start, e.times.finish = make([]float64, len(p.messages)), make([]float64, len(p.messages))
@@ -110,7 +112,10 @@ func (e *contentionFree) enterStep(rank int32) {
 		s.begun = e.times.begun
 	}
 	if e.before != nil {
-		s.begun += s.compute(e.before[n], e.model.Top)
+		s.begun += s.compute(e.before[n], e.network)
+	}
+	if e.machine != nil {
+		s.begun += e.stepCost(e.network, n, rank)
 	}
 	e.steps[n].timelineStep = s.timelineStep
 	e.times.beginStep(n, s.begun)
@@ -145,7 +150,7 @@ func (e *contentionFree) finishRank(rank int32, s *rankState) {
 	if e.copiesAfter[rank] {
 		e.minSteps = max(e.minSteps, int(s.timelineStep)+1)
 	}
-	s.end = s.begun + s.compute(e.after[rank], e.model.Top)
+	s.end = s.begun + s.compute(e.after[rank], e.network)
 }
 
 // transfer carries a message from end to end.
@@ -159,10 +164,17 @@ func (e *contentionFree) transfer(i, from, to int32) {
 	step := max(a.timelineStep, b.timelineStep)
 	here := e.stepOf(e.round)
 	start := max(a.begun, b.begun)
-	route := e.route(from, to)
-	took := e.duration(words, len(route))
+	hops, route := 1, []int32(nil)
+	if e.linksFollowPorts {
+		here.LinksInUse++
+		here.MaxLinkLoad = 1
+	} else {
+		route = e.route(from, to)
+		hops = len(route)
+		e.request(route, here)
+	}
+	took := e.messageTime(e.network, ends{from, to}, a.step, b.step, words, hops)
 	end := start + took
-	e.request(route, here)
 	if took > 0 && !e.contended {
 		e.contended = e.mustWait(route, a, b, start, end)
 	}
@@ -198,7 +210,7 @@ func (e *contentionFree) stepOf(step int) *Step {
 
 func (e *contentionFree) endStep(rank int32, s *rankState) {
 	e.release(s)
-	e.times.endStep(rank, e.messages, e.model.Top)
+	e.times.endStep(rank, e.messages, e.network)
 	e.runnable.add(rank)
 }
 
@@ -226,17 +238,18 @@ func (e *contentionFree) mustWait(route []int32, from, to *rankState, start, end
 // If several have, it has the mark of the round plus 1 plus its index in loads. The
 // next round's mark is above all of these.
 func (e *contentionFree) request(route []int32, here *Step) {
+	mark := e.mark
 	for _, link := range route {
 		l := e.links.at(link)
 		switch {
-		case l.mark > e.mark:
-			e.loads[l.mark-e.mark-1]++
-		case l.mark == e.mark:
+		case l.mark > mark:
+			e.loads[l.mark-mark-1]++
+		case l.mark == mark:
 			e.loads = append(e.loads, 2)
 			e.congested.add(link)
 			l.mark += uint32(len(e.loads))
 		default:
-			l.mark = e.mark
+			l.mark = mark
 			here.LinksInUse++
 		}
 	}

@@ -24,6 +24,9 @@
 //     messages. Copies that replace take no time.
 //   - Times that differ by rounding alone are the same time.
 //
+// With Config.Machine the time of a message, of combining and of a step is what the
+// [Machine] says, and ranks may share processors: docs/tune.md.
+//
 // With Config.Share a time can be ill-conditioned: messages that come together
 // share a link from end to end, and if one is the least bit earlier, all that
 // follows is different. docs/simulator.md has an example.
@@ -37,6 +40,7 @@
 // their steps, gives it its step of the timeline, and times it as if none
 // waited. Only if a link or port is then requested before it is free, the
 // queueing engine simulates the events one by one; the messages that share
-// bandwidth are its transfers. From the times of either follow the critical
-// path and the log.
+// bandwidth are its transfers. A message that queues for links knows then which
+// messages it waits for. From the times of either follow the critical path and the
+// log.
 package sim

@@ -19,11 +19,11 @@ import (
 // its times are right.
 func runWith(t *testing.T, queued bool, c Config, p Part) (r *Result, right bool) {
 	t.Helper()
-	table, err := newProgramTable(p.Schedule.P, []Part{p}, estimate{}, c.Sync)
+	n := newNetwork(c, p.Schedule.P)
+	table, err := newProgramTable(n, []Part{p}, estimate{}, c.Sync)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNetwork(c, p.Schedule.P)
 	e := newContentionFree(c, table, n)
 	e.run()
 	switch {
@@ -34,7 +34,7 @@ func runWith(t *testing.T, queued bool, c Config, p Part) (r *Result, right bool
 	}
 	e.completeSteps()
 	if queued {
-		return e.result(newQueueing(c, table, n).run()), true
+		return e.result(newQueueing(c, table, n, e.links).run()), true
 	}
 	return e.result(e.times), true
 }

@@ -34,8 +34,7 @@ const (
 	perResource     = 12 // per directed link of a network,
 	perListed       = 40 // or per link that a message crosses
 	perRank         = 220
-	perQueued       = 90  // per message, where messages wait for each other,
-	perQueue        = 4   // and per directed link
+	perQueued       = 90  // per message, where messages wait for each other
 	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names
 
@@ -68,7 +67,10 @@ func (c Config) checkMemory(ranks int, e estimate, queued bool) error {
 	crossings := e.messages * float64(c.Topology.Diameter())
 	bytes := e.messages*perMessage + e.steps*perStep + min(links*perResource, crossings*perListed) + float64(ranks)*perRank
 	if queued {
-		bytes += e.messages*perQueued + links*perQueue
+		bytes += e.messages * perQueued
+	}
+	if c.Machine.shares(ranks) {
+		bytes += (e.steps + float64(ranks)) * perQueued // their work queues, too
 	}
 	if c.Record {
 		bytes += e.messages*perRecorded + min(links, crossings)*perRecordedLink

@@ -41,9 +41,9 @@ type listedLink struct {
 func newLinkTable(links, crossings int) linkTable {
 	room := 1 << bits.Len(uint(crossings+crossings/4))
 	if room > links/2 {
-		return linkTable{all: make([]linkState, links)}
+		return linkTable{all: makeList[linkState](links, links)}
 	}
-	return linkTable{list: make([]listedLink, room), mask: uint32(room - 1)}
+	return linkTable{list: makeList[listedLink](room, room), mask: uint32(room - 1)}
 }
 
 // at returns the state of a link. The caller sets its mark before it asks for

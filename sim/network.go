@@ -17,6 +17,9 @@ type network struct {
 	placement       []int // the processor of each rank; nil for its own number
 	model           model.Model
 	storeAndForward bool
+	allPort         bool
+	machine         *Machine // in place of the model; nil for none
+	processors      int32    // that ranks share; 0 where each has its own
 	ranks           int
 	links           int // directed
 
@@ -26,9 +29,12 @@ type network struct {
 
 func newNetwork(c Config, ranks int) *network {
 	n := &network{
-		topology: c.Topology, placement: c.Placement, model: c.Model, storeAndForward: c.StoreAndForward,
+		topology: c.Topology, placement: c.Placement, model: c.Model, storeAndForward: c.StoreAndForward, allPort: c.AllPort,
 		ranks: ranks, links: 2 * c.Topology.LinkCount(),
 		last: make([]int32, 0, c.Topology.Diameter()),
+	}
+	if n.machine = c.Machine; n.machine.shares(ranks) {
+		n.processors = int32(c.Machine.Processors)
 	}
 	if _, searches := c.Topology.(*topo.Graph); searches {
 		n.routes = make(map[int64][]int32)
@@ -36,18 +42,22 @@ func newNetwork(c Config, ranks int) *network {
 	return n
 }
 
-func (n *network) sendPort(rank int32) int32 { return int32(n.links) + rank }
-func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + rank }
+func (n *network) sendPort(rank int32) int32 { return int32(n.links) + n.port(rank) }
+func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + n.port(rank) }
 
 // resourceName returns what a report calls a resource that a message waits for.
 func (n *network) resourceName(resource int32) string {
+	of := "rank"
+	if n.processors > 0 {
+		of = "processor"
+	}
 	switch i := int(resource) - n.links; {
 	case i < 0:
 		return "link " + topo.LinkName(n.topology, int(resource))
 	case i < n.ranks:
-		return fmt.Sprintf("rank %d to send", i)
+		return fmt.Sprintf("%s %d to send", of, i)
 	default:
-		return fmt.Sprintf("rank %d to receive", i-n.ranks)
+		return fmt.Sprintf("%s %d to receive", of, i-n.ranks)
 	}
 }
 
@@ -82,6 +92,14 @@ func (n *network) perWord(hops int) float64 {
 		return n.model.Tw * float64(hops)
 	}
 	return n.model.Tw
+}
+
+// combining returns the time to combine some words.
+func (n *network) combining(words int) float64 {
+	if n.machine != nil {
+		return n.machine.Combine(words)
+	}
+	return n.model.Top * float64(words)
 }
 
 // duration returns the time from a message's start until it has arrived.

@@ -28,6 +28,11 @@ type programTable struct {
 	after       []int  // per rank: words that copies combine after its last step
 	copiesAfter []bool // per rank: whether it copies after its last step
 	copiesAlone bool   // whether there are steps of copies alone
+
+	// Whether a message that holds the ports of its ends has its route, too: all
+	// routes have one link, which is that of one sender and one receiver. Each step
+	// of a rank then sends to another rank at most once.
+	linksFollowPorts bool
 }
 
 // A step of one rank. Its messages and receives end where those of the next
@@ -81,7 +86,8 @@ func (r recv) message() int32 { return int32(r &^ matched) }
 func (t *programTable) words(m *message) int { return t.lengths[m.size>>flagBits] }
 
 // newProgramTable collects the programs of all parts.
-func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTable, error) {
+func newProgramTable(n *network, parts []Part, e estimate, sync bool) (*programTable, error) {
+	ranks := n.ranks
 	bound := make([]boundPart, len(parts))
 	for i, p := range parts {
 		bound[i] = bind(p, ranks)
@@ -90,13 +96,15 @@ func newProgramTable(ranks int, parts []Part, e estimate, sync bool) (*programTa
 	t := &programTable{
 		ranks:       ranks,
 		first:       make([]int32, 1, ranks+1),
-		steps:       make([]step, 1, steps+1),
-		messages:    make([]message, 0, messages),
-		recvs:       make([]recv, 0, messages),
+		steps:       makeList[step](1, steps+1),
+		messages:    makeList[message](0, messages),
+		recvs:       makeList[recv](0, messages),
 		after:       make([]int, ranks),
 		copiesAfter: make([]bool, ranks),
+
+		linksFollowPorts: !n.allPort,
 	}
-	b := tableBuilder{programTable: t, sync: sync, indexOf: make(map[int]uint32)}
+	b := tableBuilder{programTable: t, network: n, sync: sync, indexOf: make(map[int]uint32)}
 	for rank := range ranks {
 		for i := range bound {
 			if err := b.add(rank, &bound[i]); err != nil {
@@ -224,6 +232,7 @@ func (p *boundPart) rank(peer int) int {
 // A tableBuilder fills a table.
 type tableBuilder struct {
 	*programTable
+	network  *network
 	builder  sched.Builder // for the programs
 	sync     bool
 	indexOf  map[int]uint32 // of each length in lengths
@@ -231,6 +240,7 @@ type tableBuilder struct {
 	size     uint32         // and the size of its messages
 	combined int            // words that copies have combined since the last step
 	copied   bool           // whether there were copies since the last step
+	lastStep []int32        // per rank: the last step that sends to it, of those with several messages; nil before the first
 }
 
 // add appends a rank's program of one part.
@@ -270,7 +280,7 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 			}
 			b.recvs = append(b.recvs, newRecv(p.rank(r.From), r.How))
 		}
-		b.endStep()
+		b.endStep(rank)
 	}
 	return nil
 }
@@ -290,7 +300,7 @@ func (b *tableBuilder) sizeOf(words int) uint32 {
 	return b.size
 }
 
-func (b *tableBuilder) endStep() {
+func (b *tableBuilder) endStep(rank int) {
 	if b.combined > 0 && b.before == nil {
 		b.before = make([]int, len(b.steps)-1, cap(b.steps))
 	}
@@ -298,5 +308,31 @@ func (b *tableBuilder) endStep() {
 		b.before = append(b.before, b.combined)
 	}
 	b.combined, b.copied = 0, false
+	if b.linksFollowPorts {
+		b.linksFollowPorts = b.sendsOverOwnLinks(rank)
+	}
 	b.steps = append(b.steps, step{sends: int32(len(b.messages)), recvs: int32(len(b.recvs))})
+}
+
+// sendsOverOwnLinks reports whether all messages of the current step of a rank go
+// to different ranks, each over a single link.
+func (b *tableBuilder) sendsOverOwnLinks(rank int) bool {
+	n := int32(len(b.steps))
+	sends := b.messages[b.steps[n-1].sends:]
+	if len(sends) > 1 && b.lastStep == nil {
+		b.lastStep = make([]int32, b.ranks)
+	}
+	for i := range sends {
+		to := sends[i].to
+		if len(b.network.route(int32(rank), to)) != 1 {
+			return false
+		}
+		if len(sends) > 1 {
+			if b.lastStep[to] == n {
+				return false
+			}
+			b.lastStep[to] = n
+		}
+	}
+	return true
 }

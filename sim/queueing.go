@@ -1,6 +1,9 @@
 package sim
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // queueing simulates programs whose messages wait for each other, event by event
 // in order of time. Events of one time happen in this order: messages arrive
@@ -9,19 +12,23 @@ import "slices"
 //
 // The queues are first come, first served, and a message joins all the queues
 // of its route at once. So of the messages in them, the one that joined first is
-// at the head of all its queues, and some message can always go on.
+// at the head of all its queues, and some message can always go on. And if
+// messages do not share bandwidth, the time at which a message will have arrived
+// is known, but for rounding, as soon as it joins the queues of its links.
 type queueing struct {
 	*programTable
 	*network
 	config Config
 	times  *times
 
-	now       float64
-	queued    []queuedMessage // those of times
-	queues    waitQueues
-	events    calendar
-	current   []event    // those of now
-	transfers *transfers // nil where messages do not share bandwidth
+	now        float64
+	queued     []queuedMessage // those of times
+	lastAtPort []int32         // per send port and then per receive port: one more than the last message of its queue, or 0
+	links      linkQueues
+	events     calendar
+	current    []event    // those of now
+	lastRank   []int32    // per processor that ranks share: the rank that it worked for last; nil where they share none
+	transfers  *transfers // nil where messages do not share bandwidth
 
 	ready  []turn // messages whose ends are both ready since now
 	ported []turn // messages that hold their ports since now
@@ -36,14 +43,19 @@ type queueing struct {
 type queuedMessage struct {
 	ends
 	ready  float64 // when both its ends are ready; oneEnd when one is, 0 before
-	start  float64 // until it starts, its latency
-	finish float64 // until it has arrived, its duration
+	start  float64 // when it starts; before, how long its arrival or its transfer's start takes then
+	finish float64 // when it has arrived; 0 before
 
-	waitedFor, holder int32 // the resource that it waited for last, or -1, and the message that held it
+	// The message that it waited for last, or notWaiting. While it waits, it is
+	// less than that by the number of messages that it waits for.
+	holder int32
 
-	blocked int32 // twice the number of queues in which it is not at the head, and 1 if these are for links
-	place   int32 // the first of its places in queues, or 0
+	behindSend, behindRecv int32 // one more than the message behind it in the queue for its port, or 0
+	waiters                int32 // the first of those that wait for it to leave a link: see linkQueues
 }
+
+// notWaiting is the holder of a message that has not waited.
+const notWaiting = -1
 
 const oneEnd = -1
 
@@ -53,16 +65,27 @@ type turn uint64
 
 func (t turn) message() int32 { return int32(uint32(t)) }
 
-func newQueueing(c Config, p *programTable, n *network) *queueing {
+// newQueueing returns the engine for a program table that [contentionFree] has
+// matched. It uses that engine's table of links again.
+func newQueueing(c Config, p *programTable, n *network, links linkTable) *queueing {
 	q := &queueing{
 		programTable: p, network: n, config: c,
 		times:  newTimes(p, c.Sync),
-		queued: make([]queuedMessage, len(p.messages)),
-		queues: newWaitQueues(n.links + 2*p.ranks),
+		queued: makeList[queuedMessage](len(p.messages), len(p.messages)),
 		events: newCalendar(),
 	}
+	if n.processors > 0 {
+		things := len(p.messages) + len(p.steps) - 1 + p.ranks
+		q.queued = makeList[queuedMessage](things, things)
+		q.lastRank = slices.Repeat([]int32{noRank}, int(n.processors))
+	}
 	q.times.queued = q.queued
-	p.findEnds(func(i int32) *ends { return &q.queued[i].ends })
+	if !c.AllPort {
+		q.lastAtPort = make([]int32, 2*p.ranks)
+	}
+	if q.queuesForLinks() {
+		q.links = newLinkQueues(links)
+	}
 	for i := range p.messages {
 		p.messages[i].size &^= senderLast | lastSent | lastReceived
 	}
@@ -71,6 +94,10 @@ func newQueueing(c Config, p *programTable, n *network) *queueing {
 	}
 	return q
 }
+
+// queuesForLinks reports whether messages queue for links. They need not where a
+// message that holds its ports has its link, too.
+func (q *queueing) queuesForLinks() bool { return !q.config.Share && !q.linksFollowPorts }
 
 func (q *queueing) run() *times {
 	for rank := range q.times.ranks {
@@ -117,7 +144,7 @@ func (q *queueing) advance(to float64) {
 		case stepStart:
 			q.beginning = append(q.beginning, e.id)
 		case transferStart:
-			if !q.transfers.add(e.id, q.queued[e.id].ends) {
+			if !q.transfers.add(e.id, q.queued[e.id].ends, q.memoryLimit(e.id)) {
 				q.deliver(e.id, to)
 			}
 		}
@@ -163,8 +190,13 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 			words = q.before[s.step]
 		}
 	}
-	took := s.compute(words, q.model.Top)
+	took := s.compute(words, q.network)
+	if !over && q.machine != nil {
+		took += q.stepCost(q.network, s.step, rank)
+	}
 	switch {
+	case q.processors > 0 && at+took > q.now:
+		q.beginWork(rank, at+took-q.now)
 	case over:
 		s.end = s.begun + took
 	case at+took > q.now:
@@ -191,17 +223,20 @@ func (q *queueing) enterStep(rank int32) {
 		return
 	}
 	for i := sends; i < endSends; i++ {
-		q.endReady(i)
+		m := &q.queued[i]
+		m.from = rank
+		q.endReady(i, m)
 	}
 	for _, r := range q.recvs[recvs:endRecvs] {
-		q.endReady(r.message())
+		m := &q.queued[r.message()]
+		m.to = rank
+		q.endReady(r.message(), m)
 	}
 }
 
 // endReady records that one end of a message is ready. The message is ready
 // when both are.
-func (q *queueing) endReady(i int32) {
-	m := &q.queued[i]
+func (q *queueing) endReady(i int32, m *queuedMessage) {
 	if m.ready == 0 {
 		m.ready = oneEnd
 		return
@@ -218,99 +253,148 @@ func (q *queueing) endReady(i int32) {
 func (q *queueing) queueForPorts(t turn) {
 	i := t.message()
 	m := &q.queued[i]
-	m.waitedFor = -1
+	m.holder = notWaiting
 	switch {
-	case q.instant(i):
+	case !q.isWork(i) && q.instant(i):
 		q.start(i, m)
 		return
 	case !q.config.AllPort:
-		behind := q.queues.join(i, &m.place, []int32{q.sendPort(m.from), q.recvPort(m.to)})
-		m.blocked = 2 * behind
+		if before := q.joinPort(q.sendQueue(m), i); before != nil {
+			before.behindSend = i + 1
+			m.holder--
+		}
+		if before := q.joinPort(q.recvQueue(m), i); before != nil {
+			before.behindRecv = i + 1
+			m.holder--
+		}
 	}
-	if m.blocked == 0 {
+	if m.holder == notWaiting {
 		q.ported = append(q.ported, t)
 	}
+}
+
+// sendQueue and recvQueue return the last of the queues for the ports of a
+// message.
+func (q *queueing) sendQueue(m *queuedMessage) *int32 { return &q.lastAtPort[q.port(m.from)] }
+func (q *queueing) recvQueue(m *queuedMessage) *int32 {
+	return &q.lastAtPort[int32(q.programTable.ranks)+q.port(m.to)]
+}
+
+// joinPort puts a message at the end of a port's queue. It returns the message
+// before it, or nil.
+func (q *queueing) joinPort(last *int32, i int32) (before *queuedMessage) {
+	if *last != 0 {
+		before = &q.queued[*last-1]
+	}
+	*last = i + 1
+	return before
 }
 
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
 func (q *queueing) instant(i int32) bool {
+	if q.machine != nil {
+		return q.alone(i, q.words(&q.messages[i])) == 0
+	}
 	return q.latency(1) == 0 && (q.words(&q.messages[i]) == 0 || q.perWord(1) == 0 && q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
 func (q *queueing) queueForLinks(i int32) {
 	m := &q.queued[i]
-	route := q.route(m.from, m.to)
-	m.start, m.finish = q.latency(len(route)), q.duration(q.words(&q.messages[i]), len(route))
-	if q.config.Share {
+	if q.isWork(i) {
 		q.start(i, m)
 		return
 	}
-	m.blocked = 2*q.queues.join(i, &m.place, route) + 1
-	if m.blocked == 1 {
+	if q.linksFollowPorts {
+		q.setTook(i, m, 1)
 		q.start(i, m)
+		return
 	}
+	route := q.route(m.from, m.to)
+	q.setTook(i, m, len(route))
+	if q.queuesForLinks() {
+		took := m.start
+		if q.transfers != nil {
+			took = math.Inf(1) // unknown
+		}
+		if waits := q.links.join(q.queued, i, route, q.now, took); waits > 0 {
+			m.holder = notWaiting - waits
+			return
+		}
+	}
+	q.start(i, m)
+}
+
+// setTook stores the time from the start of a message to the event that follows.
+func (q *queueing) setTook(i int32, m *queuedMessage, hops int) {
+	if q.transfers != nil {
+		m.start = q.latency(hops)
+		if q.machine != nil {
+			m.start = q.alone(i, 0)
+		}
+		return
+	}
+	m.start = q.messageTime(q.network, m.ends, q.times.ranks[m.from].step, q.times.ranks[m.to].step, q.words(&q.messages[i]), hops)
 }
 
 // start starts a message.
 func (q *queueing) start(i int32, m *queuedMessage) {
-	took, kind := m.finish, arrival
-	if q.transfers != nil {
-		took, kind = m.start, transferStart
+	kind := arrival
+	if q.transfers != nil && !q.isWork(i) {
+		kind = transferStart
 	}
+	took := m.start + q.switching(m.ends)
 	m.start = q.now
 	q.events.add(q.now+took, event{kind, i})
 }
 
 // release takes a message out of all its queues.
 func (q *queueing) release(i int32, m *queuedMessage) {
-	if m.place == 0 {
-		return
+	if !q.config.AllPort && (q.isWork(i) || !q.instant(i)) {
+		q.leavePort(q.sendQueue(m), m.behindSend, i)
+		q.leavePort(q.recvQueue(m), m.behindRecv, i)
 	}
-	at := m.place
-	if !q.config.AllPort {
-		at = q.leave(q.sendPort(m.from), at, i)
-		at = q.leave(q.recvPort(m.to), at, i)
-	}
-	if !q.config.Share {
-		for _, link := range q.route(m.from, m.to) {
-			at = q.leave(link, at, i)
+	for at := m.waiters; at != 0; {
+		var waiter int32
+		waiter, at = q.links.leave(at)
+		if w := &q.queued[waiter]; w.endWait(i) {
+			q.start(waiter, w)
 		}
 	}
-	q.queues.free(m.place)
 }
 
-// leave takes a message out of a queue of which it is at the head, and lets the
-// next one proceed if it is now at the head of all its queues. It returns the
-// place of the message in its next queue.
-func (q *queueing) leave(resource, at, i int32) (next int32) {
-	p := &q.queues.places[at]
-	if p.behind == 0 {
-		q.queues.last[resource] = 0
-		return p.next
-	}
-	m := &q.queued[p.behind-1]
-	m.blocked -= 2
-	if m.blocked <= 1 {
-		m.waitedFor, m.holder = resource, i
-		q.proceed(p.behind-1, m)
-	}
-	return p.next
-}
-
-// proceed lets a message go on that is at the head of all its queues.
-func (q *queueing) proceed(i int32, m *queuedMessage) {
-	if m.blocked == 1 {
-		q.start(i, m)
+// leavePort takes a message out of a port's queue, of which it is at the head. It
+// lets the message behind it proceed if that is now at the head of both its queues.
+func (q *queueing) leavePort(last *int32, behind, i int32) {
+	if behind == 0 {
+		*last = 0
 		return
 	}
-	q.ported = append(q.ported, turn(i-q.times.ranks[m.from].sends.lo)<<32|turn(i))
+	next := behind - 1
+	if m := &q.queued[next]; m.endWait(i) {
+		q.ported = append(q.ported, turn(next-q.times.ranks[m.from].sends.lo)<<32|turn(next))
+	}
+}
+
+// endWait ends the wait of a message for another one, and reports whether that is
+// the last that it waited for.
+func (m *queuedMessage) endWait(holder int32) (last bool) {
+	m.holder++
+	if m.holder < notWaiting {
+		return false
+	}
+	m.holder = holder
+	return true
 }
 
 // deliver ends a message.
 func (q *queueing) deliver(i int32, at float64) {
 	q.now = at
+	if q.isWork(i) {
+		q.endWork(i)
+		return
+	}
 	m := &q.queued[i]
 	q.release(i, m)
 	m.finish = at
@@ -335,7 +419,7 @@ func (q *queueing) deliver(i int32, at float64) {
 }
 
 func (q *queueing) endStep(rank int32, s *rankState) {
-	q.times.endStep(rank, q.messages, q.model.Top)
+	q.times.endStep(rank, q.messages, q.network)
 	if !q.config.Sync {
 		q.scheduleStep(rank, s.begun)
 		return

@@ -81,7 +81,7 @@ type Leg struct {
 	Message
 	Waited       float64 // from Ready to Start
 	WaitedFor    string  // "link 1→2", "rank 3 to send" or "rank 3 to receive"; "" if it did not wait
-	ComputeAfter float64 // time from End until the next leg is ready or starts, for combining; the last leg's until the end
+	ComputeAfter float64 // time from End until the next leg is ready or starts, for combining, and on a Machine for the next step; the last leg's until the end
 }
 
 // A Link is the totals of one directed link.

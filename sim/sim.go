@@ -25,6 +25,10 @@ type Config struct {
 	// that it receives; 0 for no limit. Messages share it max-min fairly.
 	MemoryBandwidth float64
 
+	// Machine is what a machine takes, in place of Model; nil for Model. Its times
+	// count whatever the number of links that a message crosses.
+	Machine *Machine
+
 	// Record asks for Result.Log and Result.Links.
 	Record bool
 
@@ -60,39 +64,41 @@ type Part struct {
 // MemoryBandwidth, each start and end also takes time in proportion to the
 // messages under way. Memory is 12 bytes per message, and as many per step of a
 // rank; 215 per rank; and 12 per directed link of the network, or if that is less
-// at most 40 per link that a message crosses. Messages that wait for each other
-// take about 90 bytes more.
+// at most 40 per link that a message crosses. Links take none with single ports if
+// each message crosses one link, and no step of a rank sends to another rank twice.
+// Messages that wait for each other take about 90 bytes more.
 func Run(c Config, parts ...Part) (*Result, error) {
 	ranks, err := c.validate(parts)
 	if err != nil {
 		return nil, err
 	}
 	expected := estimateSize(parts)
-	if err := c.checkMemory(ranks, expected, c.sharesBandwidth()); err != nil {
-		return nil, err
-	}
-	p, err := newProgramTable(ranks, parts, expected, c.Sync)
-	if err != nil {
+	if err := c.checkMemory(ranks, expected, c.sharesBandwidth() || c.Machine.shares(ranks)); err != nil {
 		return nil, err
 	}
 	n := newNetwork(c, ranks)
+	p, err := newProgramTable(n, parts, expected, c.Sync)
+	if err != nil {
+		return nil, err
+	}
 	e, err := runContentionFree(c, p, n)
 	if err != nil {
 		return nil, err
 	}
 	if p.copiesAlone {
-		if e.perStep, err = unsynchronized(c, ranks, parts, expected, n); err != nil {
+		if e.perStep, err = unsynchronized(c, parts, expected, n); err != nil {
 			return nil, err
 		}
 	}
 	times := e.times
-	if e.contended || c.sharesBandwidth() {
+	if e.contended || c.sharesBandwidth() || c.Machine.shares(ranks) {
 		counted := estimate{float64(len(p.steps)), float64(len(p.messages))}
 		if err := c.checkMemory(ranks, counted, true); err != nil {
 			return nil, err
 		}
+		links := e.links
 		e.times, e.rendezvous.ranks, e.links, times = nil, nil, linkTable{}, nil // their memory is free
-		times = newQueueing(c, p, n).run()
+		times = newQueueing(c, p, n, links).run()
 	}
 	return e.result(times), nil
 }
@@ -101,9 +107,9 @@ func Run(c Config, parts ...Part) (*Result, error) {
 // which ranks have steps of copies alone. The ranks then send the messages of
 // one step of the timeline at different times, and those of several at one. But
 // which links they ask for in a step does not depend on time.
-func unsynchronized(c Config, ranks int, parts []Part, expected estimate, n *network) ([]Step, error) {
+func unsynchronized(c Config, parts []Part, expected estimate, n *network) ([]Step, error) {
 	c.Sync = false
-	p, err := newProgramTable(ranks, parts, expected, false)
+	p, err := newProgramTable(n, parts, expected, false)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +122,9 @@ func unsynchronized(c Config, ranks int, parts []Part, expected estimate, n *net
 
 // sharesBandwidth reports whether messages slow each other down rather than
 // wait.
-func (c Config) sharesBandwidth() bool { return c.Share || c.MemoryBandwidth > 0 }
+func (c Config) sharesBandwidth() bool {
+	return c.Share || c.MemoryBandwidth > 0 || c.Machine != nil && c.Machine.Memory > 0
+}
 
 // maxParameter and its inverse bound the parameters of the model, so that no sum
 // or quotient of times overflows.
@@ -134,6 +142,11 @@ func (c Config) validate(parts []Part) (ranks int, err error) {
 		}
 		if x := parameter.value; x > maxParameter || x > 0 && x < 1/maxParameter {
 			return 0, fmt.Errorf("%s %v: want 0, or a number from %v to %v", parameter.name, x, 1/maxParameter, maxParameter)
+		}
+	}
+	if c.Machine != nil {
+		if err := c.Machine.validate(c); err != nil {
+			return 0, err
 		}
 	}
 	switch {

@@ -59,7 +59,7 @@ func (p *solved) message(i int32) Message {
 	case p.queued != nil:
 		q := &p.queued[i]
 		out.Ready, out.Start, out.End = q.start, q.start, q.finish
-		if q.waitedFor >= 0 {
+		if q.holder != notWaiting {
 			out.Ready = q.ready
 		}
 	case p.start != nil:
@@ -127,20 +127,25 @@ func (p *solved) criticalPath() (legs []Leg) {
 		return nil
 	}
 	var path []int32
-	for i := p.cause(step); i >= 0; {
+	for i := p.last(int32(slowest), step); i >= 0; i = p.preceding(i) {
 		path = append(path, i)
-		leg := Leg{Message: p.message(i)}
-		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
-			q := &p.queued[i]
-			leg.WaitedFor = p.resourceName(q.waitedFor)
-			i = q.holder
-		} else {
-			i = p.begunBy(p.later(i))
-		}
-		legs = append(legs, leg)
 	}
-	slices.Reverse(legs)
+	if path == nil {
+		return nil
+	}
 	slices.Reverse(path)
+	legs = make([]Leg, len(path))
+	named, name := int32(-1), "" // the resource of the leg before, which often is the same
+	for k, i := range path {
+		leg := &legs[k]
+		leg.Message = p.message(i)
+		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
+			if resource := p.waitedFor(&p.queued[i]); resource != named {
+				named, name = resource, p.resourceName(resource)
+			}
+			leg.WaitedFor = name
+		}
+	}
 	if p.queued == nil && p.start == nil {
 		p.timePath(legs, path)
 	}
@@ -157,6 +162,68 @@ func (p *solved) criticalPath() (legs []Leg) {
 	return legs
 }
 
+// preceding returns the message that let another one start, or -1: the one that
+// held what it waited for, or that let the later of its ends begin its step.
+func (p *solved) preceding(i int32) int32 {
+	if p.queued != nil {
+		if m := &p.queued[i]; m.holder != notWaiting && m.start > m.ready {
+			return p.orBefore(m.holder)
+		}
+	}
+	step := p.later(i)
+	if p.processors > 0 && p.queued[p.workBefore(step)].finish > 0 {
+		return p.orBefore(p.workBefore(step))
+	}
+	return p.begunBy(step)
+}
+
+// last returns the message that a rank waited for last, whose last step is given, or -1.
+func (p *solved) last(rank, step int32) int32 {
+	if p.processors > 0 && p.queued[p.workAfter(rank)].finish > 0 {
+		return p.orBefore(p.workAfter(rank))
+	}
+	return p.cause(step)
+}
+
+// orBefore returns a message, or of work the message that let it start, or -1.
+func (p *solved) orBefore(i int32) int32 {
+	for int(i) >= len(p.messages) {
+		m := &p.queued[i]
+		step := i - int32(len(p.messages))
+		switch {
+		case m.holder != notWaiting && m.start > m.ready:
+			i = m.holder
+		case i >= p.workAfter(0):
+			return p.cause(p.first[m.from+1] - 1)
+		default:
+			return p.begunBy(step)
+		}
+	}
+	return i
+}
+
+// waitedFor returns the resource that a message waited for last, which its holder
+// held. Of several, it is the one that the holder left last. Two messages that
+// share a port do not ask for links at the same time.
+func (p *solved) waitedFor(m *queuedMessage) int32 {
+	holder := p.queued[m.holder].ends
+	if !p.allPort {
+		switch {
+		case p.port(holder.to) == p.port(m.to):
+			return p.recvPort(m.to)
+		case p.port(holder.from) == p.port(m.from):
+			return p.sendPort(m.from)
+		}
+	}
+	route := slices.Clone(p.route(m.from, m.to))
+	for _, link := range slices.Backward(p.route(holder.from, holder.to)) {
+		if slices.Contains(route, link) {
+			return link
+		}
+	}
+	panic("a message waited for another with which it shares nothing")
+}
+
 // timePath gives the messages of a path their times, where none waits: each is
 // ready when that end is which was later, after it has combined what its step
 // before received, of which the message before came last.
@@ -168,21 +235,19 @@ func (p *solved) timePath(legs []Leg, path []int32) {
 		if k > 0 {
 			at = legs[k-1].End
 			if words := p.combined(step - 1); words > 0 {
-				at += p.computing(words)
+				at += p.combining(words)
 			}
 		}
-		if p.before != nil {
-			at += p.computing(p.before[step])
+		if p.before != nil && p.before[step] > 0 {
+			at += p.combining(p.before[step])
+		}
+		if p.machine != nil {
+			at += p.stepCost(p.network, step, p.rankOf(step))
 		}
 		m.Ready, m.Start = at, at
-		m.End = at + p.duration(m.Words, m.Hops)
+		of, sent, received := p.endsOf(path[k])
+		m.End = at + p.messageTime(p.network, of, sent, received, m.Words, m.Hops)
 	}
-}
-
-// computing returns the time to combine some words.
-func (p *solved) computing(words int) float64 {
-	took := p.model.Top * float64(words)
-	return took
 }
 
 // combined returns the words that a step combines of what it receives.

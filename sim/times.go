@@ -37,7 +37,7 @@ func (s *span) cover(start, end float64) {
 }
 
 func newTimes(p *programTable, sync bool) *times {
-	t := &times{ranks: make([]rankState, p.ranks), begunBy: -1, nextBy: -1}
+	t := &times{ranks: makeList[rankState](p.ranks, p.ranks), begunBy: -1, nextBy: -1}
 	for rank := range t.ranks {
 		t.ranks[rank].step, t.ranks[rank].cause = p.first[rank], -1
 	}
@@ -127,19 +127,22 @@ func (s *rankState) arrive(message int32, flag uint32, nextTimelineStep int32, a
 }
 
 // compute charges the rank for combining some words.
-func (s *rankState) compute(words int, top float64) (took float64) {
-	took = top * float64(words)
+func (s *rankState) compute(words int, n *network) (took float64) {
+	if words == 0 {
+		return 0
+	}
+	took = n.combining(words)
 	s.combining += took
 	return took
 }
 
 // endStep ends a rank's step: the rank combines what has arrived, and goes on
 // to its next step.
-func (t *times) endStep(rank int32, messages []message, top float64) {
+func (t *times) endStep(rank int32, messages []message, n *network) {
 	s := &t.ranks[rank]
 	s.begun = s.arrived
 	if s.combine > 0 {
-		s.begun += s.compute(s.combine, top)
+		s.begun += s.compute(s.combine, n)
 		t.span(s.nextTimelineStep-1).cover(s.begun, s.begun)
 		s.combine = 0
 	}

@@ -41,26 +41,33 @@ func (t *transfer) end(now float64) float64 { return now + t.words/t.rate }
 
 func newTransfers(c Config, n *network, p *programTable) *transfers {
 	resources := n.links + 2*p.ranks
+	memory := c.MemoryBandwidth
+	if c.Machine != nil {
+		memory = c.Machine.Memory
+	}
 	return &transfers{
-		network: n, programTable: p, shareLinks: c.Share, memory: c.MemoryBandwidth,
+		network: n, programTable: p, shareLinks: c.Share, memory: memory,
 		residual: make([]float64, resources), users: make([]int32, resources),
 	}
 }
 
-// add begins the transfer of a message. It reports false if the message arrives
+// add begins the transfer of a message, whose rate alone is given. It reports false if the message arrives
 // at once.
-func (f *transfers) add(i int32, e ends) bool {
-	route := f.route(e.from, e.to)
-	limit := 1 / f.perWord(len(route))
+func (f *transfers) add(i int32, e ends, limit float64) bool {
 	words := f.words(&f.messages[i])
 	if words == 0 || math.IsInf(limit, 1) && f.memory == 0 {
 		return false
 	}
 	t := transfer{message: i, words: float64(words), limit: limit}
 	if f.shareLinks && f.model.Tw > 0 {
-		t.resources = append(t.resources, route...)
+		t.resources = append(t.resources, f.route(e.from, e.to)...)
 	}
-	if f.memory > 0 {
+	switch {
+	case f.machine != nil:
+		if f.memory > 0 && words >= f.machine.MemoryFrom {
+			t.resources = append(t.resources, f.sendPort(0)) // the memory of all
+		}
+	case f.memory > 0:
 		t.resources = append(t.resources, f.sendPort(e.from), f.recvPort(e.to))
 	}
 	f.active = append(f.active, t)

@@ -51,6 +51,16 @@ func (c Cell) Valid() error {
 	return nil
 }
 
+// MinRanks returns the fewest ranks among which the cell has something to measure. Of two
+// ranks, a half is what a call costs a rank alone.
+func (c Cell) MinRanks() int {
+	switch {
+	case c.Form == half, c.Pattern == "pingpong", c.Pattern == "exchange", c.Pattern == rate:
+		return 2
+	}
+	return 1
+}
+
 // element returns the size of an element.
 func (c Cell) element() int {
 	if c.Form == columns {
@@ -87,6 +97,7 @@ type Row struct {
 	Verified bool     `json:"verified"`           // the results of the calls were right
 	Overlap  *float64 `json:"overlap,omitempty"`  // of the form overlap: the part of the call, 0 to 1, that computing hides
 	Ratios
+	Prediction
 }
 
 // A Call is what a row measures.
@@ -111,10 +122,17 @@ type Times struct {
 
 // Ratios relate a row to the machine's limits and to other rows.
 type Ratios struct {
-	Bandwidth  float64 `json:"bandwidth"`  // Bytes over Median, in MB/s, that is, bytes per microsecond
+	Bandwidth  float64 `json:"bandwidth"`  // Bytes over Median, of a rate those of all messages, in MB/s, that is, bytes per microsecond
 	ToCopy     float64 `json:"toCopy"`     // Median over the time of a copy of Bytes; 0 if that was not measured
 	ToExchange float64 `json:"toExchange"` // Median over the time of an exchange; 0 if that was not measured
 	Winner     bool    `json:"winner"`     // the fastest of several algorithms for the same call
+}
+
+// A Prediction is the time of a row's call in a simulation of the machine, which the caller
+// fills in. It is nil for what was not simulated.
+type Prediction struct {
+	Simulated   *float64 `json:"simulated,omitempty"`   // µs
+	ToSimulated *float64 `json:"toSimulated,omitempty"` // Median over Simulated
 }
 
 // A Bench is one rank's part of a measurement. All ranks measure the same cells, in

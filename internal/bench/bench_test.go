@@ -364,3 +364,10 @@ func TestLimitsAreMeasuredAndCompared(t *testing.T) {
 		t.Errorf("the row is %+v", row)
 	}
 }
+
+func TestTheBandwidthOfARateIsThatOfAllItsMessages(t *testing.T) {
+	row := Row{Call: Call{Collective: rate, Bytes: 1000}, Times: Times{Median: 8}}
+	if row.Compare(Limits{}); row.Bandwidth != 2000 {
+		t.Errorf("%d messages of 1000 bytes in 8 µs: %g MB/s", Window, row.Bandwidth)
+	}
+}

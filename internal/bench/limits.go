@@ -42,6 +42,9 @@ func (r *Row) Compare(l Limits) {
 		return
 	}
 	r.Bandwidth = float64(r.Bytes) / r.Median
+	if r.Collective == rate {
+		r.Bandwidth *= Window
+	}
 	for _, c := range l.Copy {
 		if c.Bytes == r.Bytes && c.Time > 0 {
 			r.ToCopy = r.Median / c.Time
@@ -53,9 +56,12 @@ func (r *Row) Compare(l Limits) {
 }
 
 // Exchange returns the time of an exchange over the medium of a transport: a TCP
-// connection, or a cache line, free or pinned, whichever is faster.
+// connection, or a cache line, free or pinned, whichever is faster. It is 0 where ranks use
+// several (auto), or where it is not known.
 func (l Limits) Exchange(transport string) float64 {
 	switch {
+	case transport == "auto": // between hosts: not measured
+		return 0
 	case transport == "tcp":
 		return l.Loopback
 	case l.CacheLine == 0 || l.Pinned == 0:

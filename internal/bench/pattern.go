@@ -17,16 +17,19 @@ import (
 // it has no bytes.
 func Patterns() []string { return slices.Clone(patterns) }
 
-var patterns = []string{"pingpong", "exchange", "rate", "halo", "split"}
+var patterns = []string{"pingpong", "exchange", rate, "halo", "split"}
 
-// window is how many messages are on their way at a time in a rate.
-const window = 16
+// rate is the pattern of a window of messages.
+const rate = "rate"
+
+// Window is how many messages are on their way at a time in a rate.
+const Window = 16
 
 // calls are the calls that a pattern is made of.
 var calls = map[string]string{
 	"pingpong": "Send Recv",
 	"exchange": "SendRecv",
-	"rate":     "StartSend StartRecv",
+	rate:       "StartSend StartRecv",
 	"halo":     "StartSend StartRecv",
 	"split":    "Split Free",
 }
@@ -72,8 +75,8 @@ type exchangePattern struct {
 // slots returns how many messages the buffers of a pattern hold.
 func slots(pattern string) (in, out int) {
 	switch pattern {
-	case "rate":
-		return 1, window
+	case rate:
+		return 1, Window
 	case "halo":
 		return 4, 4
 	}
@@ -93,9 +96,9 @@ func newPattern(c *chorale.Comm, cell Cell, m *memory) *exchangePattern {
 			}
 		}
 	case w.name == "split", peer >= c.Size():
-	case w.name == "rate":
+	case w.name == rate:
 		w.replies = true
-		for i := range window {
+		for i := range Window {
 			if first {
 				w.sends = append(w.sends, transfer{peer, 0, 0})
 			} else {

@@ -1,0 +1,161 @@
+package tune
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/model"
+)
+
+// synthetic returns points on a curve, some of each size, with errors and outliers.
+func synthetic(c model.Curve, repeats int, noise, outliers float64, random *rand.Rand) (points []Point) {
+	for bytes := 8; bytes <= 4<<20; bytes *= 2 {
+		for range repeats {
+			t := c.Time(float64(bytes)) * (1 + noise*random.NormFloat64())
+			if random.Float64() < outliers {
+				t *= 2 + 8*random.Float64() // what disturbs a measurement makes it longer
+			}
+			points = append(points, Point{float64(bytes), t})
+		}
+	}
+	return points
+}
+
+func near(t interface{ Errorf(string, ...any) }, what string, got, want, tolerance float64) {
+	if math.Abs(got-want) > tolerance*want {
+		t.Errorf("%s is %g: want %g", what, got, want)
+	}
+}
+
+func TestAFitRecoversALineFromNoiseAndOutliers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		startup := rapid.Float64Range(0.1, 50).Draw(t, "start-up")
+		perByte := rapid.Float64Range(5e-5, 1e-2).Draw(t, "per byte")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		c := Fit(synthetic(model.Line(startup, perByte), 5, 0.02, 0.1, random))
+		for bytes := 8.0; bytes <= 4<<20; bytes *= 8 {
+			near(t, "the time", c.Time(bytes), startup+perByte*bytes, 0.1)
+		}
+	})
+}
+
+func TestAFitFindsWhereTheProtocolChanges(t *testing.T) {
+	truth := model.Curve{
+		{Startup: model.Exactly(0.3), PerByte: model.Exactly(1e-3)},
+		{From: 8 << 10, Startup: model.Exactly(5), PerByte: model.Exactly(2e-4)},
+		{From: 512 << 10, Startup: model.Exactly(40), PerByte: model.Exactly(3e-4)},
+	}
+	const tries = 100
+	found := 0
+	for seed := range uint64(tries) {
+		c := Fit(synthetic(truth, 5, 0.01, 0.1, rand.New(rand.NewPCG(seed, 0))))
+		if len(c) != 3 || c[1].From != 8<<10 || c[2].From != 512<<10 {
+			continue // the size at a break may be an outlier as a whole
+		}
+		found++
+		for i := range c {
+			near(t, "the cost of a byte", c[i].PerByte.Value, truth[i].PerByte.Value, 0.1)
+		}
+		near(t, "the start-up", c[0].Startup.Value, 0.3, 0.1)
+		near(t, "the start-up", c[1].Startup.Value, 5, 0.1)
+	}
+	if found < 90 {
+		t.Errorf("%d of %d fits have pieces from 0, 8K and 512K", found, tries)
+	}
+}
+
+func TestALineWithoutNoiseIsExactAndOfOnePiece(t *testing.T) {
+	c := Fit(synthetic(model.Line(2, 1e-3), 3, 0, 0, rand.New(rand.NewPCG(1, 1))))
+	if len(c) != 1 || c[0].Residual > 1e-9 || math.Abs(c[0].Startup.Value-2) > 1e-9 || math.Abs(c[0].PerByte.Value-1e-3) > 1e-12 {
+		t.Errorf("got %+v: want the line 2 + x/1000", c)
+	}
+}
+
+func TestIntervalsHoldTheTruthMostly(t *testing.T) {
+	const tries = 100
+	held := 0
+	for seed := range uint64(tries) {
+		var points []Point
+		for _, p := range synthetic(model.Line(3, 1e-3), 5, 0.03, 0, rand.New(rand.NewPCG(seed, 7))) {
+			if p.Bytes <= 64<<10 {
+				points = append(points, p)
+			}
+		}
+		piece := fitPiece(bySize(points), true)
+		if piece.Startup.Low <= 3 && 3 <= piece.Startup.High && piece.Startup.Low < piece.Startup.High {
+			held++
+		}
+	}
+	if held < 85 {
+		t.Errorf("%d of %d intervals of 95 %% hold the start-up", held, tries)
+	}
+}
+
+// rowsOf returns rows of a number of bytes each, with a time.
+func rowsOf(time func(bytes int) float64, bytes ...int) (rows []bench.Row) {
+	for _, n := range bytes {
+		for range 3 {
+			rows = append(rows, bench.Row{Call: bench.Call{Bytes: n}, Times: bench.Times{Median: time(n)}})
+		}
+	}
+	return rows
+}
+
+// A machine whose costs are known: a call of 0.1 µs, a step of 0.2, messages of
+// 1 + n/1000, and switches of 3.
+func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
+	sizes := []int{8, 64, 512, 4096, 32768, 262144}
+	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
+	message := func(n int) float64 { return 0.1 + 0.2 + 1 + float64(n)/1000 }
+	l, err := Link("shm", 2, Rows{
+		OneWay:   rowsOf(message, sizes...),
+		Exchange: rowsOf(func(n int) float64 { return message(n) + 0.5 }, sizes...),
+		Pipeline: rowsOf(func(n int) float64 { return 2 + 0.2*float64(n/PieceBytes) }, PieceBytes, 4*PieceBytes, 16*PieceBytes, 64*PieceBytes),
+		Call:     rowsOf(constant(0.1), 8),
+		Rate:     rowsOf(constant(16*0.4), 8),
+		Alone:    rowsOf(constant(2*1.5), 8),
+		Together: rowsOf(constant(2*2*(1.5+3)), 8),
+		Before:   Observe(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what      string
+		got, want float64
+	}{
+		{"call", l.Call.Value, 0.1}, {"step", l.Step.Value, 0.2}, {"gap", l.Gap.Value, 0.4}, {"switch", l.Switch.Value, 3},
+		{"one way", l.OneWay.Time(4096), 1 + 4.096}, {"exchange", l.Exchange.Time(4096), 1.5 + 4.096},
+	} {
+		near(t, c.what, c.got, c.want, 1e-6)
+	}
+}
+
+func TestALinkThatIsNotMeasuredWhollyIsRefused(t *testing.T) {
+	if _, err := Link("shm", 2, Rows{}); err == nil {
+		t.Error("a link of no rows: want an error")
+	}
+}
+
+func TestANodeIsMeasuredInPositiveNumbers(t *testing.T) {
+	n, err := MeasureNode(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(n.Combine) != len(types) || len(n.Memory) == 0 || n.Bandwidth() <= 0 || n.Processors < 1 {
+		t.Errorf("got %+v", n)
+	}
+	for bytes := 1.0; bytes <= 64<<20; bytes *= 4 {
+		if x := n.Copy.Time(bytes); math.IsNaN(x) || x < 0 || bytes >= 64<<10 && x == 0 {
+			t.Errorf("a copy of %g bytes takes %g µs", bytes, x)
+		}
+	}
+	if !slices.IsSortedFunc(n.Memory, func(a, b model.Bandwidth) int { return a.Movers - b.Movers }) {
+		t.Errorf("movers are not in order: %+v", n.Memory)
+	}
+}
