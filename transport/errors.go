@@ -18,6 +18,8 @@ var (
 	ErrLost = errors.New("the rank is lost")
 	// ErrAborted: the peer gave up and sent the reason.
 	ErrAborted = errors.New("the rank gave up")
+	// ErrRevoked: the peer has revoked the communicator, and is not lost.
+	ErrRevoked = errors.New("the rank has revoked the communicator")
 	// ErrAllLeft: no rank is left from which a tagged message could come. It wraps
 	// ErrLeft.
 	ErrAllLeft = fmt.Errorf("%w: so have all others", ErrLeft)
@@ -31,7 +33,7 @@ var (
 // A PeerError names the rank because of which an operation failed.
 type PeerError struct {
 	Peer   int
-	Err    error  // ErrLeft, ErrAllLeft, ErrLost or ErrAborted
+	Err    error  // ErrLeft, ErrAllLeft, ErrLost, ErrAborted or ErrRevoked
 	Reason string // further detail; may be empty
 }
 
@@ -60,9 +62,17 @@ func (e *MismatchError) Error() string {
 type SizeError struct {
 	Peer      int // the sender
 	Got, Want int // bytes
+
+	// Elem is the bytes of an element, and Type its type. Both are set above the endpoint,
+	// which knows bytes alone; 0 if they are unknown.
+	Elem int
+	Type string
 }
 
 func (e *SizeError) Error() string {
+	if e.Elem > 0 {
+		return fmt.Sprintf("message from rank %d has %d %s, want %d", e.Peer, e.Got/e.Elem, e.Type, e.Want/e.Elem)
+	}
 	return fmt.Sprintf("message from rank %d has %d bytes, want %d", e.Peer, e.Got, e.Want)
 }
 
@@ -100,8 +110,11 @@ func (e *UnreceivedError) Error() string {
 		return fmt.Sprintf("rank %d leaves without having received the message with tag %d that rank %d sent, %d bytes of type %s",
 			e.Rank, m.Tag, e.Peer, m.Size, m.Type)
 	}
-	return fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; its own last call was call %d, %q",
-		e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call, e.Mine.Sequence, e.Mine.Call)
+	s := fmt.Sprintf("rank %d leaves without having received what rank %d sent in call %d, %q; ", e.Rank, e.Peer, e.Theirs.Sequence, e.Theirs.Call)
+	if e.Mine.Call == "" {
+		return s + "it has made no call itself"
+	}
+	return s + fmt.Sprintf("its own last call was call %d, %q", e.Mine.Sequence, e.Mine.Call)
 }
 
 // An UndeliveredError says that a rank has left although messages that it had sent,

@@ -32,7 +32,7 @@ type Request struct {
 	done  atomic.Bool
 }
 
-// Done reports whether the request is done: its memory is the caller's again.
+// Done reports whether the request is done: the memory of its message is the caller's again.
 func (r *Request) Done() bool { return r.done.Load() }
 
 // Finish is for endpoints: it ends the request.
@@ -41,7 +41,8 @@ func (r *Request) Finish(info MessageInfo, err error) {
 	r.done.Store(true)
 }
 
-// Reset makes a request that is done ready for another message.
+// Reset makes a request ready for another message. It is done, and Wait has returned: until
+// then, the endpoint may look at it.
 func (r *Request) Reset() {
 	r.Info, r.Err = MessageInfo{}, nil
 	r.done.Store(false)

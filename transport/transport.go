@@ -14,10 +14,42 @@ type Exchanger interface {
 	// belong to the call that this rank is in.
 	//
 	// Several goroutines may call Exchange at a time if their steps belong to
-	// different contexts; steps of one context follow each other. An error from
-	// Exchange ends the endpoint's part in the job: its peers are told, later calls
-	// return the same error, and only Close is left to do.
+	// different contexts; steps of one context follow each other.
+	//
+	// If ctx ends, or a peer is lost, gives up or leaves, the communicator of the step is
+	// revoked: see [Revoker]. Any other error ends the endpoint's part in the job: its
+	// peers are told, later calls return the same error, and only Close is left to do.
 	Exchange(ctx context.Context, step Step) error
+}
+
+// A Revoker keeps the failure of one communicator from the others. Numbers are those that
+// [Communicator] returns.
+//
+// A communicator that is revoked stays so. Operations in progress in its contexts end with
+// the error, and later ones begin with it, on this rank and, as soon as they hear of it, on
+// all others of the communicator: each that hears of it tells all others, so that all hear
+// of it although some are lost meanwhile. Their errors are the same [PeerError]. What was
+// sent in its contexts and is not received is dropped. When an operation has returned, its
+// memory is the caller's again: no peer receives what is written there afterwards. Only
+// tagged messages of the communicator's resilient context go on ([Resilient]); there,
+// an operation fails if the one rank is lost, has given up or has left that it waits for.
+//
+// A rank that is lost, or whose endpoint's part in the job has ended by an error, revokes
+// all communicators that it belongs to, on every rank that hears of it.
+type Revoker interface {
+	// SetMembers says which ranks belong to a communicator. It is called before the
+	// first operation in its contexts, by each of them; nil, after the last one, forgets
+	// them. All ranks belong to a communicator whose members are not set. The endpoint
+	// does not change the slice, and keeps it.
+	SetMembers(communicator uint32, ranks []int)
+	// Revoke revokes a communicator because of an error; the other ranks get a PeerError
+	// that names this rank, unless why is a PeerError, which they get as it is. If the
+	// communicator is revoked already, or the endpoint has ended, Revoke does nothing.
+	// It does not wait for other ranks.
+	Revoke(communicator uint32, why error)
+	// Revoked returns why operations in a communicator fail, also because the endpoint has
+	// ended, or nil.
+	Revoked(communicator uint32) error
 }
 
 // An Endpoint is one rank's attachment to a job. Every transport implements all
@@ -29,6 +61,7 @@ type Endpoint interface {
 	Size() int
 
 	Exchanger
+	Revoker
 	Messenger
 	Allocator
 
@@ -41,8 +74,8 @@ type Endpoint interface {
 	// arrived that no Exchange has received, or a tagged one that no receive has. A
 	// rank that leaves then has not called what others have: a short message completes
 	// without its receiver, so that its sender may never notice. CheckUnreceived
-	// returns nil after the endpoint's part in the job has ended. No Exchange may be in
-	// progress.
+	// returns nil after the endpoint's part in the job has ended. Messages of resilient
+	// contexts do not count. No Exchange may be in progress.
 	CheckUnreceived() error
 
 	// Held counts what the endpoint holds of messages. Each count has a bound, which
@@ -53,6 +86,12 @@ type Endpoint interface {
 	// which ones. It may be called at any time, also during an Exchange. Operations
 	// that have waited for less than a few milliseconds may be missing.
 	Stalls() []Stall
+
+	// Abort ends the endpoint's part in the job because of an error: its peers get
+	// [ErrAborted] with its text, operations in progress and later ones fail with it, and
+	// a Close that waits for receivers returns. It does nothing once the part has ended,
+	// and does not wait for other ranks.
+	Abort(why error)
 
 	// Close leaves the job. Messages that were sent and completed still arrive: Close
 	// returns when each of them is where its receiver finds it without this endpoint.
@@ -72,9 +111,21 @@ type Stall struct {
 	// Peers are the ranks whose messages have not arrived, or which have not taken
 	// this rank's, in ascending order. Nil stands for any one of the other ranks.
 	Peers []int
+	// Message says what is done with the tagged message: "send", "recv" or "probe". "" where
+	// Signature names a call, and where the endpoint does not say it.
+	Message string
+	// Where is the line of the program that waits, as in "train/main.go:41". Transports leave
+	// it empty: who explains a wait finds it by Operation.
+	Where string
 	// Wait tells a wait for a tagged message from the endpoint's other ones, also of the
 	// same tag. 0 where Signature names a call.
 	Wait uint64
+	// Step is the Index of the step; 0 of a tagged message.
+	Step int
+	// Operation tells in which goroutine the operation waits: where the stack of a
+	// goroutine shows the arguments of a function of the transport, and this is the first
+	// of them, it is that goroutine. 0 if the transport does not know.
+	Operation uintptr
 }
 
 // Linger is how long an endpoint's Close waits for receivers by default.
@@ -112,9 +163,10 @@ const (
 // A LossSink is told which ranks are lost, by a launcher that supervises them. An
 // endpoint whose ranks can be lost alone, because each is a process, implements it.
 type LossSink interface {
-	// Lost tells the endpoint that a rank is gone. Every operation that waits for
-	// the rank, now or later, fails with a [PeerError] that holds [ErrLost] and the
-	// reason. A rank that is not a peer is ignored.
+	// Lost tells the endpoint that a rank is gone. Every communicator that the rank
+	// belongs to is revoked, and every operation that waits for the rank, now or later,
+	// fails, with a [PeerError] that holds [ErrLost] and the reason. A rank that is not
+	// a peer is ignored.
 	Lost(rank int, reason string)
 }
 
@@ -159,10 +211,20 @@ const ContextBits = 12
 // Communicator returns the number of the communicator that a context belongs to.
 func Communicator(context uint32) uint32 { return context >> ContextBits }
 
+// Resilient reports whether a context is the resilient one of its communicator: the last of
+// its contexts, in which tagged messages go on after the communicator is revoked.
+func Resilient(context uint32) bool { return context&resilient == resilient }
+
+const resilient = 1<<ContextBits - 1
+
+// ResilientContext returns the resilient context of a communicator.
+func ResilientContext(communicator uint32) uint32 { return communicator<<ContextBits | resilient }
+
 // A Step is what an endpoint does at once. The endpoint keeps none of its
 // slices after Exchange has returned, and writes to nothing but Recv.Into.
 type Step struct {
 	Signature Signature
+	Index     int // of the step in the rank's program, from 0, for people: endpoints compare it with nothing
 	Sends     []Send
 	Recvs     []Recv
 }

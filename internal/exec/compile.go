@@ -58,6 +58,7 @@ func Compile(s *sched.Schedule, config Config) *Plan {
 	c.scratch.Hi = max(c.scratch.Lo, c.scratch.Hi)
 	c.placeReceived(p.steps)
 	for i := range p.steps {
+		p.steps[i].wire.Index = i
 		p.stats.add(p.steps[i])
 	}
 	p.needsCopy = readsWrittenInput(program)

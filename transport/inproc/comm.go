@@ -27,6 +27,7 @@ type commState struct {
 	watched  contextWatch
 	stall    stallCheck
 	links    []*link // all, of both directions; under Job.mu
+	_        [8]byte
 }
 
 // comm returns the endpoint's state in a context.
@@ -48,7 +49,7 @@ func (e *Endpoint) openComm(context uint32) *commState {
 	s := e.comms[context]
 	if s == nil {
 		s = &commState{endpoint: e, context: context, waiter: waiter{token: make(chan struct{}, 1)}}
-		if e.notice != nil {
+		if e.notice != nil || e.knownErr(context) != nil { // a peer may open it before the members are set
 			s.waiter.end()
 		}
 		if e.comms == nil {

@@ -45,23 +45,30 @@
 // # Tagged messages
 //
 // Each rank has a queue of tagged messages and a list of its posted receives, with a
-// lock. A short message goes into a ring of its sender's, which the receiver reads as it
-// looks for a message: see ring.go. Otherwise the sender takes the lock, and copies its
-// message straight to the first posted receive that takes it.
-// Without one, a message of up to 64 KiB is eager: it is copied into the receiver's
-// queue, and its send is done. A longer one is a rendezvous message: it is queued by
-// reference, and its send is done when the receiver has copied it. So is any message of a
-// sender whose eager messages in this queue hold 1 MiB. Receives and probes search the
-// queue in order of arrival. A rank that waits for a request spins, and then sleeps on a
-// channel until the request is done or a rank has ended.
+// lock. A message of up to 1 KiB goes into a ring of its sender's, which the receiver reads
+// as it looks for a message: see ring.go. One of up to 8 KiB is copied by its sender, under
+// the lock, to the first posted receive that takes it, or else into the queue. It is eager:
+// its send is done. A longer one is a rendezvous message: the ring, or the queue, refers to
+// it, and its send is done when the receiver has copied it. So is any message of a sender
+// whose eager messages in this queue hold 1 MiB. A rank that waits for a send, and polls in
+// vain for some microseconds, reads the ring in place of the receiver; then it copies its
+// message into the queue if that has up to 64 KiB, so that the message becomes eager.
+// Receives and probes search the queue in order of arrival. A rank that waits for a request
+// spins, and then sleeps on a channel until the request is done or a rank has ended.
 //
 // # When a rank leaves or fails
 //
-// A rank leaves by Close. It fails by an error of its Exchange, or by [Job.Abort].
-// Its endpoint then ends: it sets its wait words to a value that stays, leaves a
+// A rank leaves by Close. It fails by a mistake in an Exchange, by [Endpoint.Abort], or by
+// [Job.Abort]. Its endpoint then ends: it sets its wait words to a value that stays, leaves a
 // termination notice, and wakes the ranks that have links with it or wait for tagged
 // messages. The notice is a [transport.PeerError] with [transport.ErrLeft] or
 // [transport.ErrAborted].
+//
+// Any other error of an Exchange revokes its communicator, and so does [Endpoint.Revoke]. The
+// wait words of all its ranks in its contexts get that value, and a step that finds it there
+// fails. What lies in the cells of these contexts stays unread until they are released. Queued
+// tagged messages are dropped, but for those of the resilient context. A rank that gives up
+// revokes every communicator that it belongs to.
 //
 // Messages that the rank has written are still received. The exception are its
 // rendezvous messages, if its Exchange returns an error: the Exchange first cancels

@@ -11,8 +11,7 @@ import (
 func (e *Endpoint) Close() error {
 	e.job.mu.Lock()
 	e.end(transport.ErrClosed)
-	closed := error(transport.ErrClosed)
-	e.failed.Store(&closed)
+	e.change(func(f *failure) { f.ended = transport.ErrClosed })
 	e.job.mu.Unlock()
 	e.EndAlloc()
 	e.Progress() // ends all requests
@@ -37,8 +36,13 @@ func (j *Job) Abort(err error) {
 func (e *Endpoint) fail(err error) error {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
-	e.end(err)
-	return *e.failed.Load()
+	if e.notice == nil {
+		e.end(err)
+		if e.notice.Err == transport.ErrAborted {
+			e.revokeGone()
+		}
+	}
+	return e.ended()
 }
 
 // end ends the endpoint with err, unless it has ended already: it wakes this rank,
@@ -48,11 +52,9 @@ func (e *Endpoint) end(err error) {
 	if e.notice != nil {
 		return
 	}
-	e.failed.Store(&err)
+	e.change(func(f *failure) { f.ended = err })
 	for _, s := range e.comms {
-		s.unwatch()
-		s.stall.stop()
-		s.waiter.end()
+		s.end()
 	}
 	e.notice = &transport.PeerError{Peer: e.rank, Err: transport.ErrAborted, Reason: err.Error()}
 	if err == transport.ErrClosed {
@@ -73,12 +75,12 @@ func (e *Endpoint) end(err error) {
 	}
 }
 
-// terminationNotice returns the error with which an endpoint that has ended fails
-// the calls of its peers.
-func (e *Endpoint) terminationNotice() error {
-	e.job.mu.Lock()
-	defer e.job.mu.Unlock()
-	return e.notice
+// end ends the steps in the context: that in progress fails, and none can begin. Job.mu is
+// held.
+func (s *commState) end() {
+	s.unwatch()
+	s.stall.stop()
+	s.waiter.end()
 }
 
 // lastCall says which call was the rank's last in context 0, the context of all
@@ -94,7 +96,26 @@ func (e *Endpoint) lastCall() string {
 
 // CheckUnreceived implements [transport.Endpoint].
 func (e *Endpoint) CheckUnreceived() error {
-	if err := e.unreceivedStep(); err != nil || e.failed.Load() != nil {
+	if e.ended() != nil {
+		return nil
+	}
+	return e.unreceived()
+}
+
+// CheckUnreceived returns a rank and a [transport.UnreceivedError] if an endpoint that has
+// closed has not received a message: one may arrive between its own check and its Close. All
+// endpoints have closed.
+func (j *Job) CheckUnreceived() (rank int, err error) {
+	for rank := range j.endpoints {
+		if err := j.endpoints[rank].unreceived(); err != nil {
+			return rank, err
+		}
+	}
+	return -1, nil
+}
+
+func (e *Endpoint) unreceived() error {
+	if err := e.unreceivedStep(); err != nil {
 		return err
 	}
 	return e.unreceivedTagged()
@@ -105,7 +126,7 @@ func (e *Endpoint) unreceivedTagged() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drain(transport.Any)
-	m := q.messages.First()
+	m := q.messages.FirstUnreceived()
 	if m == nil {
 		return nil
 	}
@@ -116,12 +137,9 @@ func (e *Endpoint) unreceivedTagged() error {
 func (e *Endpoint) unreceivedStep() error {
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
-	if e.notice != nil {
-		return nil
-	}
 	for _, s := range e.comms {
 		for _, l := range s.links {
-			if l.sender.to != s {
+			if l.sender.to != s || s.isRevoked() {
 				continue
 			}
 			if c := l.next(); c != nil {
@@ -131,3 +149,6 @@ func (e *Endpoint) unreceivedStep() error {
 	}
 	return nil
 }
+
+// Abort implements [transport.Endpoint].
+func (e *Endpoint) Abort(why error) { _ = e.fail(why) }

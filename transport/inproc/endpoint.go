@@ -42,6 +42,7 @@ func New(n int) *Job {
 	for rank := range j.endpoints {
 		j.endpoints[rank].job = j
 		j.endpoints[rank].rank = rank
+		j.endpoints[rank].tagged.endpoint = &j.endpoints[rank]
 	}
 	return j
 }
@@ -54,13 +55,14 @@ func (j *Job) Endpoint(rank int) *Endpoint { return &j.endpoints[rank] }
 type Endpoint struct {
 	job    *Job
 	rank   int
-	failed atomic.Pointer[error]        // what every method returns from now on
+	failed atomic.Pointer[failure]      // which operations fail from now on; nil: none
 	cached [8]atomic.Pointer[commState] // of comms, by context modulo 8
 	tagged taggedQueue
 
 	// Under Job.mu.
-	comms  map[uint32]*commState // by context
-	notice *transport.PeerError  // the termination notice; nil until the endpoint has ended
+	comms   map[uint32]*commState // by context
+	members map[uint32][]int      // by communicator
+	notice  *transport.PeerError  // the termination notice; nil until the endpoint has ended
 
 	transport.PrivateMemory // which all ranks can attach
 }

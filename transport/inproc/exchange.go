@@ -12,22 +12,23 @@ type stepState struct {
 	inProgress atomic.Bool
 	peeks      bool // the present pass looks only where messages are likely
 	signature  transport.Signature
-	sends      []queuedSend               // not written yet
-	recvs      []postedRecv               // not completed yet
-	rendezvous []rendezvousSend           // written, perhaps not completed
-	posted     struct{ sends, recvs int } // how many there were at first
-	number     uint64                     // counts steps
-	pass       uint64                     // counts passes over sends and recvs
+	index      int                          // transport.Step.Index
+	sends      []queuedSend                 // not written yet
+	recvs      []postedRecv                 // not completed yet
+	rendezvous []rendezvousSend             // written, perhaps not completed
+	posted     struct{ sends, recvs int32 } // how many there were at first
+	number     uint64                       // counts steps
+	pass       uint64                       // counts passes over sends and recvs
 }
 
 // Exchange does one step, as [transport.Exchanger] says. It allocates nothing once
 // it has seen steps of the same kind.
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
-	if failed := e.failed.Load(); failed != nil {
-		return *failed
+	if err := e.err(step.Signature.Context); err != nil {
+		return err
 	}
 	if err := transport.Cause(ctx); err != nil {
-		return e.fail(err)
+		return e.comm(step.Signature.Context).fail(ctx, err)
 	}
 	return e.comm(step.Signature.Context).exchange(ctx, step)
 }
@@ -39,19 +40,20 @@ func (s *commState) exchange(ctx context.Context, step transport.Step) (err erro
 	}
 	defer func() {
 		if err != nil {
-			err = s.endpoint.fail(err)
+			err = s.fail(ctx, err)
 			s.cancelSends()
+			s.endStall()
 		}
 		s.step.releaseMemory()
 		s.step.inProgress.Store(false)
 	}()
-	if s.waiter.load() == endpointEnded {
-		return *s.endpoint.failed.Load()
+	if s.waiter.load() == contextEnded {
+		return errEnded
 	}
-	s.step.signature = step.Signature
+	s.step.signature, s.step.index = step.Signature, step.Index
 	s.step.number++
 	rendezvous, err := s.post(step)
-	s.step.posted.sends, s.step.posted.recvs = len(s.step.sends), len(s.step.recvs)
+	s.step.posted.sends, s.step.posted.recvs = int32(len(s.step.sends)), int32(len(s.step.recvs))
 	if rendezvous > 0 {
 		s.incomplete.set(rendezvous)
 	}
@@ -94,7 +96,11 @@ func (s *commState) post(step transport.Step) (rendezvous int64, err error) {
 	return rendezvous, nil
 }
 
-// progress polls, and sleeps as the backoff says, until the step is complete.
+// progress polls, and sleeps as the backoff says, until the step is complete. S is live
+// in it to the end, so that the stack of its goroutine shows its address: see
+// [transport.Stall].
+//
+//go:noinline
 func (s *commState) progress(ctx context.Context) error {
 	s.backoff.begin()
 	for slept := false; ; {

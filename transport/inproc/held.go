@@ -16,7 +16,7 @@ func (e *Endpoint) Held() transport.Held {
 	h := transport.Held{Tagged: e.tagged.bytes(), Allocated: e.Allocated()}
 	for _, s := range e.comms {
 		for _, l := range s.links {
-			if l.sender.to == s {
+			if l.sender.to == s && !s.isRevoked() {
 				h.Unexpected += l.unread() * cellCost
 			}
 		}

@@ -28,8 +28,11 @@ func (j *Job) members() []transport.Endpoint {
 	return ends
 }
 
+// An announcement is the sender's own record of its send: the receiver's queue only links it.
+const unbounded = "AnnouncementsWaitBeyondABoundAndKeepTheirOrder"
+
 func TestEndpointsKeepTheContract(t *testing.T) {
-	transporttest.Run(t, start)
+	transporttest.Run(t, start, unbounded)
 	transporttest.RunPerformance(t, start)
 }
 
@@ -42,7 +45,7 @@ func TestEndpointsKeepTheContractInEveryOrderOfEvents(t *testing.T) {
 			ends[i] = transporttest.Faulty(e, transporttest.Faults{Seed: seed, Delay: 20 * time.Microsecond, Shuffle: true})
 		}
 		return ends
-	})
+	}, unbounded)
 }
 
 // run runs f on every rank of a job at once and returns the errors by rank.
@@ -411,4 +414,24 @@ func dissemination(ctx context.Context, e *Endpoint, sequence int) error {
 		}
 	}
 	return nil
+}
+
+// A rank may look for unreceived messages, and leave, just before and after one arrives.
+func TestAMessageThatArrivesWhileItsReceiverLeavesIsFoundInTheEnd(t *testing.T) {
+	for _, size := range []int{0, 8, 4 << 10} {
+		j := New(2)
+		zero, one := j.Endpoint(0), j.Endpoint(1)
+		if err := zero.CheckUnreceived(); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.Send(t.Context(), 0, transport.Match{Tag: 3}, "byte", make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+		zero.Close()
+		one.Close()
+		var unreceived *transport.UnreceivedError
+		if rank, err := j.CheckUnreceived(); rank != 0 || !errors.As(err, &unreceived) || unreceived.Rank != 0 || unreceived.Peer != 1 || unreceived.Tagged == nil {
+			t.Errorf("%d bytes: %v, want a message from rank 1 that rank 0 has not received", size, err)
+		}
+	}
 }

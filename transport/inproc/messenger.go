@@ -2,6 +2,7 @@ package inproc
 
 import (
 	"context"
+	"slices"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -11,7 +12,7 @@ var _ transport.Messenger = (*Endpoint)(nil)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
-	if e.checkSend(ctx, to) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data) {
+	if e.checkSend(ctx, to, m.Context) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data) {
 		return nil
 	}
 	r := requests.Get().(*transport.Request)
@@ -39,52 +40,31 @@ func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind s
 	return info, err
 }
 
-// StartSend implements [transport.Messenger]. If a receive waits for the message, this
-// rank copies it there.
+// StartSend implements [transport.Messenger].
 func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, kind string, data []byte) {
-	if err := e.checkSend(ctx, to); err != nil {
+	if err := e.checkSend(ctx, to, m.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
 	queue := &e.job.endpoints[to].tagged
-	if queue.send(e.rank, m, kind, data) {
+	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
+	if queue.send(e.rank, m, kind, data) || len(data) <= eagerMin && queue.sendWithoutRing(&info, m.Context, data) {
 		r.Finish(transport.MessageInfo{}, nil)
 		return
 	}
-	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
+	message := e.newSend(ctx, r, to, m, &info, data)
+	if queue.announce(message) {
+		return
+	}
 	queue.mu.Lock()
 	queue.drain(e.rank)
-	if p := queue.take(&info, m.Context); p != nil {
-		if len(data) <= match.EagerMax {
-			copy(p.data, data)
-			queue.finish(p, info, nil)
-			queue.mu.Unlock()
-		} else {
-			queue.mu.Unlock()
-			copy(p.data, data)
-			queue.mu.Lock()
-			queue.finish(p, info, nil)
-			queue.mu.Unlock()
-		}
-		r.Finish(transport.MessageInfo{}, nil)
-		return
-	}
-	if queue.enqueueEager(&info, m.Context, data) {
-		queue.mu.Unlock()
-		r.Finish(transport.MessageInfo{}, nil)
-		return
-	}
-	queue.mu.Unlock()
-
-	message := e.newSend(ctx, r, to, m, &info, data)
-	queue.mu.Lock()
-	p := queue.take(&info, m.Context) // one may have been posted since
+	p := queue.take(&info, m.Context)
 	if p == nil {
 		queue.enqueue(message)
 	}
 	queue.mu.Unlock()
 	if p != nil {
-		e.job.endpoints[to].deliver(p, message)
+		queue.deliver(p, message)
 	}
 }
 
@@ -94,6 +74,7 @@ func (e *Endpoint) newSend(ctx context.Context, r *transport.Request, to int, m 
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	s := own.newMessage(ctx, r, match.Pattern{From: to, Match: m}, info.Type, data)
+	s.index = len(own.sends)
 	own.sends = append(own.sends, s)
 	if s.received == nil {
 		s.received = func(err error) {
@@ -102,9 +83,12 @@ func (e *Endpoint) newSend(ctx context.Context, r *transport.Request, to int, m 
 			own.finish(s, transport.MessageInfo{}, err)
 		}
 	}
-	s.sent = match.Tagged{MessageInfo: *info, Context: m.Context, Data: data, Rendezvous: true, Number: uint32(s.number), Done: s.received}
+	if s.sent == nil {
+		s.sent = new(match.Tagged)
+	}
+	*s.sent = match.Tagged{MessageInfo: *info, Context: m.Context, Data: data, Rendezvous: true, Done: s.received}
 	s.sends = true
-	return &s.sent
+	return s.sent
 }
 
 // StartRecv implements [transport.Messenger].
@@ -113,11 +97,15 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)})
 		return
 	}
+	if err := e.err(m.Context); err != nil {
+		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
 	queue := &e.tagged
 	queue.mu.Lock()
-	if failed := e.failed.Load(); failed != nil { // a rank that ends finishes what it finds
+	if err := e.knownErr(m.Context); err != nil { // a rank that ends finishes what it finds
 		queue.mu.Unlock()
-		r.Finish(transport.MessageInfo{}, *failed)
+		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
 	queue.drain(from)
@@ -130,7 +118,7 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 	case message.Rendezvous:
 		queue.messages.Remove(message)
 		queue.mu.Unlock()
-		e.deliver(p, message)
+		queue.deliver(p, message)
 		return
 	default:
 		copy(into, message.Data)
@@ -140,16 +128,6 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 		queue.messages.Recycle(message)
 	}
 	queue.mu.Unlock()
-}
-
-// deliver copies a rendezvous message to a receive of this rank. Neither is queued, so
-// that neither can end otherwise.
-func (e *Endpoint) deliver(p *message, m *match.Tagged) {
-	copy(p.data, m.Data)
-	e.tagged.mu.Lock()
-	e.tagged.finish(p, m.MessageInfo, nil)
-	e.tagged.mu.Unlock()
-	m.Done(nil)
 }
 
 // TryRecv implements [transport.Messenger].
@@ -168,11 +146,16 @@ func (e *Endpoint) Wait(r *transport.Request) {
 		return
 	}
 	q := &e.tagged
-	from := q.source(r)
+	m, from := q.message(r)
 	var b backoff
+	copied := false
 	for b.begin(); !r.Done(); {
+		spins := b.polls < pausedPolls && e.job.spinning.resume.Load() == 0
 		if q.arrived(from) {
 			q.poll(from)
+		} else if !spins && !copied {
+			e.makeEager(m)
+			copied = true
 		} else if !b.spin(&e.job.spinning) {
 			e.sleepUntilDone(r)
 			b.slept(&e.job.spinning)
@@ -189,16 +172,19 @@ func (e *Endpoint) sleepUntilDone(r *transport.Request) {
 		return
 	}
 	m := r.State.(*message)
-	ctx, from := m.ctx, m.pattern.From
+	ctx, from, context := m.ctx, m.pattern.From, m.pattern.Context
 	w := taggedWaiters.Get().(*taggedWaiter)
-	w.pattern, w.request, w.number = m.pattern, r, m.number
+	w.pattern, w.request, w.number, w.message = m.pattern, r, m.number, "recv"
+	if m.sends {
+		w.message = "send"
+	}
 	e.tagged.mu.Unlock()
-	_ = e.wait(ctx, w, func() (bool, error) {
+	_ = w.wait(ctx, e, func() (bool, error) {
 		e.tagged.poll(from)
 		if r.Done() {
 			return true, nil
 		}
-		err := e.peerError(from)
+		err := e.peerError(from, context)
 		if err == nil {
 			err = transport.Cause(ctx)
 		}
@@ -238,17 +224,43 @@ func (e *Endpoint) cancelMessage(m *message, number uint64, err error) bool {
 		e.tagged.mu.Unlock()
 		return canceled
 	}
-	to, sent, sentNumber, received := m.pattern.From, &m.sent, m.sent.Number, m.received
+	defer e.tagged.mu.Unlock()
+	to, sent := m.pattern.From, m.sent
+	m.pinned++
 	e.tagged.mu.Unlock()
-	if !e.job.endpoints[to].tagged.cancel(sent, sentNumber) {
-		return false
+	canceled := e.job.endpoints[to].tagged.cancel(e.rank, sent)
+	e.tagged.mu.Lock()
+	e.tagged.unpin(m)
+	if canceled {
+		e.tagged.finish(m, transport.MessageInfo{}, err)
 	}
-	received(err)
-	return true
+	return canceled
 }
 
 // Cancel implements [transport.Messenger].
 func (e *Endpoint) Cancel(r *transport.Request, err error) { e.cancel(r, err) }
+
+// makeEager copies the message of a send to a receive that waits for it, or else, if it is
+// short enough, to the queue of its receiver. So the send is done although its receiver comes
+// late, or is in a call that does not look at its rings.
+func (e *Endpoint) makeEager(m inProgress) {
+	own := &e.tagged
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if m.message == nil || m.message.number != m.number || !m.sends {
+		return
+	}
+	to, sent := m.pattern.From, m.sent
+	m.pinned++
+	own.mu.Unlock()
+	eager := e.job.endpoints[to].tagged.makeEager(e.rank, sent)
+	own.mu.Lock()
+	own.unpin(m.message)
+	if eager {
+		m.sent = nil // it is the queue's
+		own.finish(m.message, transport.MessageInfo{}, nil)
+	}
+}
 
 // Progress implements [transport.Messenger]. It ends the receives whose messages come
 // no more.
@@ -263,6 +275,9 @@ func (e *Endpoint) Progress() {
 		started = append(started, inProgress{m, m.number})
 	}
 	e.tagged.mu.Unlock()
+	for _, m := range started {
+		e.makeEager(m)
+	}
 	e.endHopeless(started)
 }
 
@@ -281,9 +296,9 @@ func (e *Endpoint) endHopeless(started []inProgress) {
 			e.tagged.mu.Unlock()
 			continue
 		}
-		ctx, peer := m.ctx, m.pattern.From
+		ctx, peer, context := m.ctx, m.pattern.From, m.pattern.Context
 		e.tagged.mu.Unlock()
-		err := e.peerError(peer)
+		err := e.peerError(peer, context)
 		if err == nil {
 			err = transport.Cause(ctx)
 		}
@@ -298,8 +313,8 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
 		return info, false, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
-	if failed := e.failed.Load(); failed != nil {
-		return info, false, *failed
+	if err := e.err(m.Context); err != nil {
+		return info, false, err
 	}
 	p := &match.Pattern{From: from, Match: m}
 	if info, found = e.tagged.find(p); found {
@@ -307,7 +322,7 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 	}
 	try := func() (bool, error) {
 		// In this order: a rank sends its messages before it ends.
-		ended := e.peerError(from)
+		ended := e.peerError(from, m.Context)
 		if info, found = e.tagged.find(p); found {
 			return true, nil
 		}
@@ -318,8 +333,8 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 	}
 	if wait {
 		w := taggedWaiters.Get().(*taggedWaiter)
-		w.pattern = *p
-		err = e.wait(ctx, w, try)
+		w.pattern, w.message = *p, "probe"
+		err = w.wait(ctx, e, try)
 	} else {
 		_, err = try()
 	}
@@ -327,29 +342,29 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 }
 
 // checkSend returns why this endpoint cannot send to a rank, or nil.
-func (e *Endpoint) checkSend(ctx context.Context, to int) error {
+func (e *Endpoint) checkSend(ctx context.Context, to int, context uint32) error {
 	if to < 0 || to >= len(e.job.endpoints) {
 		return &transport.RankError{Peer: to, Rank: e.rank, Size: len(e.job.endpoints)}
 	}
-	if failed := e.failed.Load(); failed != nil {
-		return *failed
+	if err := e.err(context); err != nil {
+		return err
 	}
-	if e.job.endpoints[to].failed.Load() != nil {
-		if err := e.peerError(to); err != nil {
+	if e.job.endpoints[to].ended() != nil {
+		if err := e.peerError(to, context); err != nil {
 			return err
 		}
 	}
 	return transport.Cause(ctx)
 }
 
-// peerError returns the error of a call that waits for a rank, or for any: this
-// endpoint has ended, or the rank has, or one of any gave up, or all have left.
-func (e *Endpoint) peerError(peer int) error {
+// peerError returns the error of a call that waits for a rank, or for any, in a context:
+// the context fails, or the rank has ended, or one of any gave up, or all have left.
+func (e *Endpoint) peerError(peer int, context uint32) error {
 	j := e.job
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if failed := e.failed.Load(); failed != nil {
-		return *failed
+	if err := e.errLocked(context); err != nil {
+		return err
 	}
 	if peer != transport.Any {
 		if notice := j.endpoints[peer].notice; notice != nil {
@@ -357,18 +372,34 @@ func (e *Endpoint) peerError(peer int) error {
 		}
 		return nil
 	}
-	if j.aborted != nil {
-		return j.aborted
+	communicator := transport.Communicator(context)
+	if notice := e.gaveUpIn(communicator); notice != nil {
+		return notice
 	}
-	if n := len(j.endpoints); n > 1 && j.ended == n-1 {
-		return &transport.PeerError{Peer: (e.rank + 1) % n, Err: transport.ErrAllLeft}
+	if e.allLeft(communicator) {
+		return &transport.PeerError{Peer: (e.rank + 1) % len(j.endpoints), Err: transport.ErrAllLeft}
 	}
 	return nil
 }
 
+// allLeft reports whether all other ranks of a communicator have left, and there were any.
+// Job.mu is held.
+func (e *Endpoint) allLeft(communicator uint32) bool {
+	n := len(e.job.endpoints)
+	if members := e.members[communicator]; members != nil {
+		return len(members) > 1 && !slices.ContainsFunc(members, func(rank int) bool {
+			return rank != e.rank && e.job.endpoints[rank].notice == nil
+		})
+	}
+	return n > 1 && e.job.ended == n-1
+}
+
 // wait calls try until it says that it is done or fails. Between the calls it sleeps
-// until the waiter is notified or a rank has ended.
-func (e *Endpoint) wait(ctx context.Context, w *taggedWaiter, try func() (done bool, err error)) error {
+// until the waiter is notified or a rank has ended. The waiter is live to the end, so that
+// the stack of its goroutine shows its address: see [transport.Stall].
+//
+//go:noinline
+func (w *taggedWaiter) wait(ctx context.Context, e *Endpoint, try func() (done bool, err error)) error {
 	e.job.addWaiting(e, 1)
 	defer e.job.addWaiting(e, -1)
 	e.tagged.addWaiter(w)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -20,6 +21,7 @@ import (
 type stallCheck struct {
 	timer    *time.Timer
 	armed    atomic.Bool   // the timer will fire
+	index    uint32        // of the stall record, under Job.mu: transport.Step.Index
 	armedFor uint64        // the number of the step for which it was armed
 	requests atomic.Uint32 // why the rank is to check; 0: it is not
 
@@ -48,7 +50,7 @@ func (s *commState) armStallCheck() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
-	case s.endpoint.failed.Load() != nil:
+	case s.waiter.ended():
 	case c.timer == nil:
 		c.timer = time.AfterFunc(j.stallTimeout, s.stallTimerFired)
 	default:
@@ -89,6 +91,7 @@ func (s *commState) mismatchedPeer() (*commState, transport.Signature) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
 	s.stall.recorded, s.stall.call = true, match.Call{Signature: s.step.signature}
+	s.stall.index = uint32(s.step.index)
 	s.stall.peers = s.appendPeersDue(s.stall.peers[:0])
 	mine := &s.stall.call
 	for _, l := range s.links {
@@ -146,7 +149,10 @@ func (e *Endpoint) Stalls() (stalls []transport.Stall) {
 	}
 	for _, s := range e.comms {
 		if len(s.stall.peers) != 0 {
-			stalls = append(stalls, transport.Stall{Signature: s.stall.call.Signature, Peers: slices.Clone(s.stall.peers)})
+			stalls = append(stalls, transport.Stall{
+				Signature: s.stall.call.Signature, Peers: slices.Clone(s.stall.peers), Step: int(s.stall.index),
+				Operation: uintptr(unsafe.Pointer(s)), // see progress
+			})
 		}
 	}
 	return stalls
@@ -171,6 +177,30 @@ func (s *commState) dependsOn(l *link) bool {
 		}
 	}
 	return false
+}
+
+// endedBy returns the error of the step, which cannot be completed since the part of a peer
+// has ended. If the last call of a peer that has left contradicts this one, ranks have called
+// different things.
+func (s *commState) endedBy(peer *commState) error {
+	if theirs := peer.lastSignature(); theirs.Call != "" {
+		mine := match.Call{Signature: s.step.signature}
+		if mine.Contradicts(&match.Call{Signature: theirs}) {
+			return s.mismatch(peer, theirs)
+		}
+	}
+	return peer.terminationNotice()
+}
+
+// lastSignature returns the last call of a rank that has left, or a zero one.
+func (s *commState) lastSignature() (last transport.Signature) {
+	e := s.endpoint
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	if e.notice != nil && e.notice.Err == transport.ErrLeft && !s.step.inProgress.Load() {
+		last = s.step.signature
+	}
+	return last
 }
 
 // mismatch returns the error for this rank, whose call and a peer's differ, and

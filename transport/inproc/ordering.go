@@ -42,7 +42,9 @@ import "sync/atomic"
 //
 // Tagged messages: sender → receiver. The messages of a ring are numbered from 1, and
 // message n uses cell (n-1) mod ringDepth. The sender, under the ring's lock, fills the
-// cell (and its buffer) with plain stores and then stores n in the cell's number. Whoever
+// cell (and its buffer, or its reference to a rendezvous message, whose bytes stay as they are
+// until its receiver says that it has read them, under the lock of the sender's queue) with
+// plain stores and then stores n in the cell's number. Whoever
 // loads n, under the lock of the receiver's queue, may read all of it, and then stores n in
 // the ring's read count. A sender that loads n there may write the cell again. The cost of
 // the messages that were received is stored in the same way, and is credit to the sender.
@@ -53,7 +55,7 @@ import "sync/atomic"
 // ring in its place.
 //
 // Beginning and ending. Exchange sets inProgress of its step first and loads the wait
-// word second. A rank that ends an endpoint sets the wait word first and loads
+// word second. Whoever ends an endpoint, or revokes a communicator, sets the wait word first and loads
 // inProgress second, to read the last call. So it reads the signature of a step only
 // while none is in progress and none can begin.
 
@@ -103,7 +105,7 @@ const (
 	severalSources waitWord = 1<<32 - 1 // messages are due from several ranks
 	untilRead      waitWord = 1 << 32   // until no rendezvous message is incomplete
 	untilFreeCell  waitWord = 1 << 33   // until a link has a free cell
-	endpointEnded  waitWord = 1 << 63   // the endpoint has ended; the word stays so
+	contextEnded   waitWord = 1 << 63   // the endpoint has ended, or the communicator is revoked; the word stays so
 )
 
 // A waiter puts a rank to sleep in one context and wakes it. A rank that replaces
@@ -118,10 +120,10 @@ type waiter struct {
 // load returns the wait word.
 func (w *waiter) load() waitWord { return waitWord(w.word.Load()) }
 
-// ended reports whether the endpoint has ended.
-func (w *waiter) ended() bool { return w.load()&endpointEnded != 0 }
+// ended reports whether no step goes on in the context.
+func (w *waiter) ended() bool { return w.load()&contextEnded != 0 }
 
-// announce publishes the wait word, and reports whether the endpoint has not ended.
+// announce publishes the wait word, and reports whether steps go on in the context.
 // Then the caller polls once more and calls block or retract.
 func (w *waiter) announce(word waitWord) bool {
 	w.due.Store(0)
@@ -144,7 +146,7 @@ func (w *waiter) retract(word waitWord) {
 
 // wake wakes the rank if it sleeps.
 func (w *waiter) wake() {
-	if word := w.load(); word != 0 && word&endpointEnded == 0 {
+	if word := w.load(); word != 0 && word&contextEnded == 0 {
 		w.wakeFrom(word)
 	}
 }
@@ -172,10 +174,10 @@ func (w *waiter) messageArrived(word waitWord, from int, rendezvous bool) {
 }
 
 // messageRead tells a sender that its last incomplete rendezvous message has been
-// read. A sender that has ended may wait in awaitReaders.
+// read. A sender whose step has failed may wait in awaitReaders.
 func (w *waiter) messageRead() {
 	switch word := w.load(); {
-	case word&endpointEnded != 0:
+	case word&contextEnded != 0:
 		select {
 		case w.token <- struct{}{}:
 		default:
@@ -185,9 +187,10 @@ func (w *waiter) messageRead() {
 	}
 }
 
-// end sets the wait word to endpointEnded and wakes the rank if it sleeps.
+// end sets the wait word to contextEnded, unless it is that, and wakes the rank if it
+// sleeps. Job.mu is held.
 func (w *waiter) end() {
-	if w.word.Swap(uint64(endpointEnded)) != 0 {
+	if !w.ended() && w.word.Swap(uint64(contextEnded)) != 0 {
 		w.token <- struct{}{}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-// A taggedRing carries short tagged messages from one rank to another, beside the queue
-// of the receiver: the sender writes one cache line, or one and a buffer, and takes no
-// lock of the receiver's. ordering.go has the protocol.
+// A taggedRing carries short tagged messages, and references to rendezvous messages, from one
+// rank to another, beside the queue of the receiver: the sender writes one cache line, or one
+// and a buffer, and takes no lock of the receiver's. ordering.go has the protocol.
 //
 // Whoever holds the lock of the receiver's queue reads the ring: the receiver as it looks
 // for a message; and the sender before it puts a message into the queue itself, because
@@ -25,12 +25,13 @@ type taggedRing struct {
 	cells *taggedCells // nil: the receiver has rings enough
 	_     [cacheLine - 16]byte
 
-	mu     sync.Mutex        // guards the fields up to the padding
-	number uint32            // messages written
-	seen   uint32            // messages known to be read
-	used   uint64            // the cost of all eager messages
-	repaid uint64            // the cost of those known to be received
-	bytes  [ringDepth][]byte // of messages that are longer than a cell takes; made at first use
+	mu     sync.Mutex               // guards the fields up to the padding
+	number uint32                   // messages written
+	seen   uint32                   // messages known to be read
+	used   uint64                   // the cost of all eager messages
+	repaid uint64                   // the cost of those known to be received
+	bytes  [ringDepth][]byte        // of messages that are longer than a cell takes; made at first use
+	sends  [ringDepth]*match.Tagged // rendezvous messages
 	_      [cacheLine]byte
 
 	// The receiver writes these, under the lock of its queue.
@@ -52,14 +53,14 @@ type taggedCell struct {
 	number  atomic.Uint32 // of the message
 	context uint32
 	tag     int
-	size    int
+	size    int // of a rendezvous message, its complement
 	kind    string
 	data    [taggedInlineMax]byte
 }
 
 const (
 	ringDepth       = 16
-	ringMax         = 1024 // bytes of the longest message in a ring
+	ringMax         = 1024 // bytes of the longest message in a ring that is copied there
 	taggedInlineMax = 24   // bytes of the longest message in a cell
 	ringsMax        = 64   // rings with cells to one rank
 )
@@ -68,15 +69,7 @@ const (
 func (r *taggedRing) write(context uint32, tag int, kind string, data []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.cells == nil {
-		return false
-	}
-	if r.number-r.seen == ringDepth {
-		if r.seen = r.read.Load(); r.number-r.seen == ringDepth {
-			return false
-		}
-	}
-	if !r.charge(len(data)) {
+	if !r.hasRoom() || !r.charge(len(data)) {
 		return false
 	}
 	i := r.number % ringDepth
@@ -93,6 +86,33 @@ func (r *taggedRing) write(context uint32, tag int, kind string, data []byte) bo
 	r.number++
 	c.publish(r.number)
 	return true
+}
+
+// announce writes a rendezvous message if there is room.
+func (r *taggedRing) announce(m *match.Tagged) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.hasRoom() {
+		return false
+	}
+	i := r.number % ringDepth
+	c := r.cells.at(i)
+	c.context, c.tag, c.size, c.kind = m.Context, m.Tag, ^m.Size, m.Type
+	r.sends[i] = m
+	r.number++
+	c.publish(r.number)
+	return true
+}
+
+// hasRoom reports whether a cell is free.
+func (r *taggedRing) hasRoom() bool {
+	if r.cells == nil {
+		return false
+	}
+	if r.number-r.seen == ringDepth {
+		r.seen = r.read.Load()
+	}
+	return r.number-r.seen < ringDepth
 }
 
 // use takes the credits for an eager message of a size, and reports whether they suffice.
@@ -127,17 +147,33 @@ func (r *taggedRing) ready() bool {
 	return r.cells.at(read % ringDepth).holds(read + 1)
 }
 
+// A ringMessage is one in a ring.
+type ringMessage struct {
+	transport.MessageInfo
+	context uint32
+	data    []byte
+	send    *match.Tagged // nil unless it goes by rendezvous
+}
+
 // next returns the oldest message, if there is one. The queue is locked.
-func (r *taggedRing) next() (info transport.MessageInfo, context uint32, data []byte, ok bool) {
+func (r *taggedRing) next() (m ringMessage, ok bool) {
 	if !r.ready() {
-		return info, 0, nil, false
+		return m, false
 	}
 	i := r.read.Load() % ringDepth
 	c := r.cells.at(i)
-	if data = c.data[:]; c.size > taggedInlineMax {
-		data = r.bytes[i]
+	m.MessageInfo = transport.MessageInfo{From: r.from, Tag: c.tag, Size: c.size, Type: c.kind}
+	m.context = c.context
+	switch {
+	case c.size < 0:
+		m.Size, m.send = ^c.size, r.sends[i]
+		m.data = m.send.Data
+	case c.size > taggedInlineMax:
+		m.data = r.bytes[i][:c.size]
+	default:
+		m.data = c.data[:c.size]
 	}
-	return transport.MessageInfo{From: r.from, Tag: c.tag, Size: c.size, Type: c.kind}, c.context, data[:c.size], true
+	return m, true
 }
 
 // take frees the cell of the oldest message. The queue is locked.
@@ -217,15 +253,26 @@ func (q *taggedQueue) send(from int, m transport.Match, kind string, data []byte
 		return false
 	}
 	if q.sleepers() {
-		q.mu.Lock()
-		q.drain(from)
-		q.mu.Unlock()
+		q.poll(from)
+	}
+	return true
+}
+
+// announce is send for a message that goes by rendezvous.
+func (q *taggedQueue) announce(m *match.Tagged) bool {
+	from := m.From // once it is written, m may be received, and be another message
+	if !q.ringOf(from).announce(m) {
+		return false
+	}
+	if q.sleepers() {
+		q.poll(from)
 	}
 	return true
 }
 
 // drain moves the messages of a sender, or of all, from the rings to the receives that take
-// them, or to the queue. The queue is locked.
+// them, or to the queue. The queue is locked, and is unlocked while a rendezvous message is
+// copied; in the end the ring of that sender is empty.
 func (q *taggedQueue) drain(from int) {
 	if from != transport.Any {
 		q.drainRing(q.ring(from))
@@ -245,24 +292,39 @@ func (q *taggedQueue) poll(from int) {
 
 func (q *taggedQueue) drainRing(r *taggedRing) {
 	for {
-		info, context, data, ok := r.next()
+		m, ok := r.next()
 		if !ok {
 			return
 		}
-		if p := q.take(&info, context); p != nil {
-			copy(p.data, data)
-			q.finish(p, info, nil)
-			r.refund(info.Size)
-		} else {
-			q.add(&info, context, data)
+		p := q.take(&m.MessageInfo, m.context)
+		switch {
+		case m.send != nil && p != nil:
+			r.take()
+			q.mu.Unlock()
+			q.deliver(p, m.send)
+			q.mu.Lock()
+			continue
+		case m.send != nil && q.endpoint.drops(m.context):
+			r.take()
+			q.mu.Unlock()
+			q.endpoint.job.refuse(m.send)
+			q.mu.Lock()
+			continue
+		case m.send != nil:
+			q.enqueue(m.send)
+		case p != nil:
+			copy(p.data, m.data)
+			q.finish(p, m.MessageInfo, nil)
+			r.refund(m.Size)
+		default:
+			q.add(&m.MessageInfo, m.context, m.data)
 		}
 		r.take()
 	}
 }
 
-// recvFast receives a short message that is the next one in the ring of its sender, or soon
-// will be, while no other message is queued and no receive is posted. If a longer one may
-// come, it waits for none: the sender copies that once if the receive is posted.
+// recvFast receives a message that is the next one in the ring of its sender, or soon will
+// be, while no other message is queued and no receive is posted.
 func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
 	if from < 0 || from >= len(e.job.endpoints) {
 		return info, false
@@ -270,22 +332,28 @@ func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byt
 	q := &e.tagged
 	r := q.ringOf(from)
 	for polls := 0; !r.ready(); polls++ {
-		if polls == firstYield || len(into) > ringMax || e.job.spinning.resume.Load() != 0 {
+		if polls == firstYield || e.job.spinning.resume.Load() != 0 {
 			return info, false
 		}
 	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.posted) > 0 || q.messages.Held() > 0 || e.failed.Load() != nil {
-		return info, false
-	}
-	info, context, data, ok := r.next()
+	message, ok := r.next()
 	p := match.Pattern{From: from, Match: m}
-	if !ok || !p.Takes(&info, context) || info.Type != kind || len(data) > len(into) {
+	switch {
+	case !ok, len(q.posted) > 0, q.messages.Held() > 0, e.knownErr(m.Context) != nil,
+		!p.Takes(&message.MessageInfo, message.context), message.Type != kind, message.Size > len(into):
+		q.mu.Unlock()
 		return info, false
+	case message.send != nil:
+		r.take()
+		q.mu.Unlock()
+		transport.Copy(into[:message.Size], message.data, false)
+		message.send.Done(nil)
+		return message.MessageInfo, true
 	}
-	copy(into, data)
+	copy(into, message.data)
 	r.take()
-	r.refund(info.Size)
-	return info, true
+	r.refund(message.Size)
+	q.mu.Unlock()
+	return message.MessageInfo, true
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // Messages of all lengths, the ring's and longer ones, are received in the order in which
@@ -41,6 +42,36 @@ func TestRingAndQueueKeepTheOrder(t *testing.T) {
 	}
 	if err := <-sent; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A send of up to 64 KiB is done without its receiver, and its message stays in the order of
+// those before it, also of those that are in their sender's memory. Its memory is the sender's
+// again.
+func TestAWaitForASendMakesItEagerInItsPlace(t *testing.T) {
+	j := New(2)
+	from, to := j.Endpoint(0), j.Endpoint(1)
+	m := transport.Match{Context: 1, Tag: 2}
+	long, short := make([]byte, match.EagerMax+1), make([]byte, match.EagerMax)
+	long[0], short[0] = 1, 2
+	var first, second, third transport.Request
+	from.StartSend(t.Context(), &first, 1, m, "bytes", long)
+	from.StartSend(t.Context(), &second, 1, m, "bytes", short)
+	from.StartSend(t.Context(), &third, 1, m, "bytes", []byte{3})
+	from.Wait(&second)
+	short[0] = 9
+	if want := len(short) + 1 + 3*transport.MessageCost; to.Held().Tagged != want {
+		t.Errorf("%d bytes are held: want %d", to.Held().Tagged, want)
+	}
+	into := make([]byte, len(long))
+	for i, size := range []int{len(long), len(short), 1} {
+		if info, err := to.Recv(t.Context(), 0, m, "bytes", into); err != nil || info.Size != size || into[0] != byte(i+1) {
+			t.Errorf("message %d is %+v, %d …, %v: want %d bytes, %d …", i, info, into[0], err, size, i+1)
+		}
+	}
+	from.Wait(&first)
+	if to.Held().Tagged != 0 || first.Err != nil || second.Err != nil || third.Err != nil {
+		t.Errorf("%d bytes are held, and the sends fail with %v, %v, %v", to.Held().Tagged, first.Err, second.Err, third.Err)
 	}
 }
 

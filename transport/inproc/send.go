@@ -40,11 +40,11 @@ func (s *commState) sendAll() (progressed bool, err error) {
 		to := l.sender.to
 		switch word := to.waiter.load(); {
 		case word == 0:
-		case word&endpointEnded == 0:
+		case word&contextEnded == 0:
 			to.waiter.messageArrived(word, s.endpoint.rank, isRendezvous(len(send.data)))
 		case l.readCount() != l.sender.written || l.unreadInPair() > 0: // otherwise it read the message and ended later
 			step.sends = append(queued, step.sends[i+1:]...)
-			return progressed, to.endpoint.terminationNotice()
+			return progressed, s.endedBy(to)
 		}
 	}
 	step.sends = queued

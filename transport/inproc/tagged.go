@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -14,6 +15,7 @@ import (
 // requests of the rank that are in progress, and its calls that sleep. The lock guards
 // the requests as well: one is finished under the lock of its own rank.
 type taggedQueue struct {
+	endpoint *Endpoint
 	mu       sync.Mutex
 	posted   []*message // receives that wait for a message, in the order of their starts
 	messages match.TaggedQueue
@@ -38,9 +40,16 @@ type message struct {
 	number  uint64
 
 	sends    bool
-	sent     match.Tagged // of a send, in its receiver's queue
-	received func(error)  // ends a send; kept for the next one
+	index    int           // of a send, in taggedQueue.sends
+	sent     *match.Tagged // of a send, in its receiver's queue; kept for the next one
+	received func(error)   // ends a send; kept as well
+	pinned   int           // calls that look at sent without the lock, so that it is not for another message
 }
+
+// eagerMin is the length of the longest message in bytes that its sender copies at once. Of a
+// longer one, up to match.EagerMax, it does so when it waits for the send, and the receiver has
+// not read it soon.
+const eagerMin = 8 << 10
 
 // spareMax is how many messages are kept for later ones.
 const spareMax = 64
@@ -64,17 +73,34 @@ func (q *taggedQueue) newMessage(ctx context.Context, r *transport.Request, p ma
 func (q *taggedQueue) finish(m *message, info transport.MessageInfo, err error) {
 	r := m.r
 	if m.sends {
-		q.sends = slices.DeleteFunc(q.sends, func(other *message) bool { return other == m })
+		n := len(q.sends) - 1
+		last := q.sends[n]
+		q.sends[m.index], last.index = last, m.index
+		q.sends[n] = nil
+		q.sends = q.sends[:n]
 	}
-	*m = message{received: m.received}
-	if len(q.spare) < spareMax {
-		q.spare = append(q.spare, m)
-	}
+	*m = message{received: m.received, sent: m.sent, pinned: m.pinned}
+	q.keep(m)
 	r.Finish(info, err)
 	for _, w := range q.waiters {
 		if w.request == r {
 			w.notify()
 		}
+	}
+}
+
+// keep keeps a message that is done for later ones, unless a call looks at it. The queue is
+// locked.
+func (q *taggedQueue) keep(m *message) {
+	if m.pinned == 0 && len(q.spare) < spareMax {
+		q.spare = append(q.spare, m)
+	}
+}
+
+// unpin notes that a call does not look at a message any more. The queue is locked.
+func (q *taggedQueue) unpin(m *message) {
+	if m.pinned--; m.number == 0 {
+		q.keep(m)
 	}
 }
 
@@ -111,14 +137,15 @@ func (q *taggedQueue) fits(m *message, info *transport.MessageInfo) bool {
 	return false
 }
 
-// source returns the rank that a request receives from, or sends to.
-func (q *taggedQueue) source(r *transport.Request) int {
+// message returns the message of a request, and the rank that it comes from or goes to, unless
+// the request is done.
+func (q *taggedQueue) message(r *transport.Request) (m inProgress, peer int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if m, ok := r.State.(*message); ok {
-		return m.pattern.From
+		return inProgress{m, m.number}, m.pattern.From
 	}
-	return transport.Any
+	return m, transport.Any
 }
 
 // unpost removes a receive, and reports whether it was posted. The queue is locked.
@@ -138,6 +165,7 @@ var requests = sync.Pool{New: func() any { return new(transport.Request) }}
 type taggedWaiter struct {
 	pattern match.Pattern
 	request *transport.Request
+	message string        // what is done with the message: "send", "recv" or "probe"
 	changed chan struct{} // of capacity 1
 	index   int           // in taggedQueue.waiters
 	number  uint64        // tells waits apart
@@ -154,22 +182,68 @@ func (w *taggedWaiter) notify() {
 	}
 }
 
-// enqueueEager adds a message with a copy of its bytes, if it is short and its
-// sender has the credits. The queue is locked.
+// deliver copies a rendezvous message to a receive of this rank. Neither is queued, so
+// that neither can end otherwise. The queue is not locked.
+func (q *taggedQueue) deliver(p *message, m *match.Tagged) {
+	transport.Copy(p.data[:m.Size], m.Data, false)
+	q.mu.Lock()
+	q.finish(p, m.MessageInfo, nil)
+	q.mu.Unlock()
+	m.Done(nil)
+}
+
+// sendWithoutRing puts a copy of a message where it would go from the ring, and reports whether
+// its sender has the credits.
+func (q *taggedQueue) sendWithoutRing(info *transport.MessageInfo, context uint32, data []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drain(info.From)
+	if p := q.take(info, context); p != nil {
+		copy(p.data, data)
+		q.finish(p, *info, nil)
+		return true
+	}
+	return q.enqueueEager(info, context, data)
+}
+
+// enqueueEager adds a message with a copy of its bytes, if its sender has the credits. The
+// queue is locked.
 func (q *taggedQueue) enqueueEager(info *transport.MessageInfo, context uint32, data []byte) bool {
-	if info.Size > match.EagerMax || !q.ring(info.From).use(info.Size) {
+	if !q.ring(info.From).use(info.Size) {
 		return false
 	}
 	q.add(info, context, data)
 	return true
 }
 
-// add adds a message with a copy of its bytes.
+// add adds a message with a copy of its bytes, for which its sender has the credits, or drops
+// it if its communicator is revoked. The queue is locked.
 func (q *taggedQueue) add(info *transport.MessageInfo, context uint32, data []byte) {
+	if q.endpoint.drops(context) {
+		q.ring(info.From).refund(info.Size)
+		return
+	}
 	m := q.messages.New(info.Size)
 	m.MessageInfo, m.Context = *info, context
 	copy(m.Data, data)
 	q.enqueue(m)
+}
+
+// makeEager delivers what a sender has announced, and copies one of its rendezvous messages
+// into the queue if that still waits, is short enough, and the sender has the credits. It
+// reports whether it did.
+func (q *taggedQueue) makeEager(from int, m *match.Tagged) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.drain(from)
+	if m.Size > match.EagerMax || q.endpoint.drops(m.Context) || !q.ring(from).use(m.Size) {
+		return false
+	}
+	if !q.messages.MakeEager(m) {
+		q.ring(from).refund(m.Size)
+		return false
+	}
+	return true
 }
 
 // enqueue adds a message and wakes every probe for such a one. The queue is locked.
@@ -182,12 +256,12 @@ func (q *taggedQueue) enqueue(m *match.Tagged) {
 	}
 }
 
-// cancel removes a rendezvous message, and reports whether it was still queued. Number
-// tells it from a later one in the same memory.
-func (q *taggedQueue) cancel(m *match.Tagged, number uint32) bool {
+// cancel removes a rendezvous message of a sender, and reports whether it was still queued.
+func (q *taggedQueue) cancel(from int, m *match.Tagged) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return m.Number == number && q.messages.Remove(m)
+	q.drain(from)
+	return m.Rendezvous && q.messages.Remove(m)
 }
 
 // find returns the first message that matches, and leaves it queued.
@@ -251,10 +325,44 @@ func (q *taggedQueue) removeWaiter(w *taggedWaiter) {
 	taggedWaiters.Put(w)
 }
 
+// revoke ends the receives in the contexts of a communicator that is revoked, drops the
+// messages there, and has every call that sleeps look again.
+func (q *taggedQueue) revoke(communicator uint32, why error) {
+	dropped := func(context uint32) bool { return revokes(communicator, context) }
+	q.mu.Lock()
+	for _, m := range slices.Clone(q.posted) {
+		if dropped(m.pattern.Context) {
+			q.unpost(m)
+			q.finish(m, transport.MessageInfo{}, why)
+		}
+	}
+	removed := q.messages.Revoke(dropped)
+	for _, m := range removed {
+		if !m.Rendezvous {
+			q.ring(m.From).refund(m.Size)
+		}
+	}
+	q.notifyAll()
+	q.mu.Unlock()
+	for _, m := range removed {
+		if m.Rendezvous {
+			q.endpoint.job.refuse(m)
+		}
+	}
+}
+
+// refuse ends a rendezvous message, which is not queued any more, with the error for which
+// its sender's communicator is revoked. No queue is locked.
+func (j *Job) refuse(m *match.Tagged) { m.Done(j.endpoints[m.From].knownErr(m.Context)) }
+
 // wakeAll has every call that sleeps look again.
 func (q *taggedQueue) wakeAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.notifyAll()
+}
+
+func (q *taggedQueue) notifyAll() {
 	for _, w := range q.waiters {
 		w.notify()
 	}
@@ -265,7 +373,10 @@ func (q *taggedQueue) stalls() (stalls []transport.Stall) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range q.waiters {
-		s := transport.Stall{Signature: transport.Signature{Context: w.pattern.Context}, Tag: w.pattern.Tag, Wait: w.number}
+		s := transport.Stall{
+			Signature: transport.Signature{Context: w.pattern.Context}, Message: w.message,
+			Tag: w.pattern.Tag, Wait: w.number, Operation: uintptr(unsafe.Pointer(w)), // see taggedWaiter.wait
+		}
 		if w.pattern.From != transport.Any {
 			s.Peers = []int{w.pattern.From}
 		}

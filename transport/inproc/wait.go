@@ -18,7 +18,7 @@ func (s *commState) sleep(ctx context.Context) error {
 	s.armStallCheck()
 	word := s.waitWord()
 	if !s.waiter.announce(word) {
-		return *s.endpoint.failed.Load()
+		return errEnded
 	}
 	if word&sourceMask == severalSources {
 		s.waiter.expect(s.messagesDue())
@@ -74,17 +74,17 @@ func (s *commState) unsatisfiable(ctx context.Context) error {
 	for i := range s.step.recvs {
 		// In this order: a peer writes its messages before it ends.
 		if l := s.step.recvs[i].link; l.receiver.from.waiter.ended() && l.next() == nil {
-			return l.receiver.from.endpoint.terminationNotice()
+			return s.endedBy(l.receiver.from)
 		}
 	}
 	for i := range s.step.sends {
 		if to := s.step.sends[i].link.sender.to; to.waiter.ended() {
-			return to.endpoint.terminationNotice()
+			return s.endedBy(to)
 		}
 	}
 	for _, r := range s.step.rendezvous {
 		if to := r.link.sender.to; to.waiter.ended() && r.unread() {
-			return to.endpoint.terminationNotice()
+			return s.endedBy(to)
 		}
 	}
 	return s.checkStall()
@@ -106,7 +106,7 @@ func (s *commState) watch(ctx context.Context) {
 	s.endpoint.job.mu.Lock()
 	defer s.endpoint.job.mu.Unlock()
 	s.unwatch()
-	if s.endpoint.failed.Load() == nil {
+	if !s.waiter.ended() {
 		s.watched = contextWatch{done, context.AfterFunc(ctx, s.waiter.wake)}
 	}
 }
@@ -135,13 +135,15 @@ const never = 1<<63 - 1
 // the one that woke it, and there it may wait for a hundred microseconds.
 //
 // A spinning rank yields now and then, because the rank that it waits for may be
-// next on the same processor. If it has to sleep after it has yielded, the job is
-// taken to be oversubscribed: its ranks sleep at once for a multiple of the time
-// that was lost.
+// next on the same processor. If that comes soon after this one has gone to sleep, it
+// may have needed the processor, and the job is taken to be oversubscribed: its ranks
+// sleep at once for a multiple of the time that was lost. A rank that sleeps for longer
+// than it has spun waits for one that computes.
 type backoff struct {
-	polls   int       // in this wait
-	yieldAt int       // the poll after which the rank yields
-	yielded time.Time // the time of the first yield
+	polls   int           // in this wait
+	yieldAt int           // the poll after which the rank yields
+	yielded time.Duration // the time of the first yield, since the job's start
+	asleep  time.Duration // the time of going to sleep after that
 }
 
 const (
@@ -173,8 +175,9 @@ func (b *backoff) spin(p *spinPolicy) bool {
 	}
 	switch {
 	case b.yieldAt == firstYield:
-		b.yielded = time.Now()
+		b.yielded = time.Since(p.start)
 	case b.yieldAt >= lastYield:
+		b.asleep = time.Since(p.start)
 		return false
 	}
 	b.yieldAt *= 4
@@ -188,8 +191,10 @@ func (b *backoff) slept(p *spinPolicy) {
 	case resume == never:
 		return
 	case b.yieldAt > firstYield:
-		now := time.Now()
-		p.resume.Store(int64(now.Sub(p.start) + min(sleepFactor*now.Sub(b.yielded), sleepMax)))
+		lost, now := b.asleep-b.yielded, time.Since(p.start)
+		if now-b.asleep < lost {
+			p.resume.Store(int64(now + min(sleepFactor*lost, sleepMax)))
+		}
 	case resume != 0 && int64(time.Since(p.start)) > resume:
 		p.resume.Store(0)
 	}

@@ -16,6 +16,10 @@ import (
 type Part interface {
 	transport.ProcessEndpoint
 	transport.Starter
+
+	// OnRevoke has f called, in a goroutine of its own, for every communicator that is
+	// revoked from now on.
+	OnRevoke(f func(communicator uint32, why *transport.PeerError))
 }
 
 // An Endpoint is one rank's attachment to a job over a local and a remote endpoint.
@@ -27,11 +31,15 @@ type Endpoint struct {
 	locations     []atomic.Uint32 // by rank
 	allLocal      atomic.Bool     // every other rank is known to be local
 	turns         atomic.Uint32   // counts the looks for a message from any rank
+	listening     sync.Once       // listen was started
+	closing       chan struct{}   // closed by Close
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	err    error        // why this endpoint's part in the job has ended
 	spare  []*splitStep // that are not in use
+
+	members map[uint32][]int // by communicator
 
 	driven       [2]driven     // requests in progress, of local and of remote
 	lastFromBoth chan struct{} // is closed when the last receive from both is done
@@ -56,7 +64,13 @@ const (
 // wraps a [transport.PeerError], and else with one that holds [transport.ErrLost].
 // IsLocal may be called by several goroutines at a time.
 func New(local, remote Part, isLocal func(ctx context.Context, rank int) (bool, error)) *Endpoint {
-	return &Endpoint{local: local, remote: remote, pollTime: pollTime, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size())}
+	e := &Endpoint{local: local, remote: remote, pollTime: pollTime, isLocal: isLocal, locations: make([]atomic.Uint32, local.Size()), closing: make(chan struct{}), members: map[uint32][]int{}}
+	for i, end := range []Part{local, remote} {
+		e.driven[i].end, e.driven[i].moved.L = end, &e.mu
+	}
+	local.OnRevoke(e.revokeAt(local, remote))
+	remote.OnRevoke(e.revokeAt(remote, local))
+	return e
 }
 
 // Rank returns this endpoint's rank.
@@ -91,7 +105,7 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) (err error
 	err = transport.ErrPanicked // unless what follows returns
 	defer func() {
 		if err != nil {
-			err = e.fail(ctx, err)
+			err = e.failStep(ctx, transport.Communicator(step.Signature.Context), err)
 		}
 	}()
 	if e.allLocal.Load() {
@@ -173,6 +187,7 @@ func (e *Endpoint) locate(ctx context.Context, rank int) (uint32, error) {
 	}
 	if !local {
 		e.locations[rank].Store(elsewhere)
+		e.listening.Do(func() { go e.listen() })
 		return elsewhere, nil
 	}
 	e.locations[rank].Store(onHost)
@@ -200,10 +215,16 @@ func (e *Endpoint) ended() error {
 	return e.err
 }
 
-// fail ends the part of both endpoints because of the error of an Exchange under
-// ctx, and returns why they have ended. If Close lingers and ctx has ended, fail ends
-// the lingering.
-func (e *Endpoint) fail(ctx context.Context, err error) error {
+// Abort implements [transport.Endpoint].
+func (e *Endpoint) Abort(why error) {
+	_ = e.fail(why)
+	e.local.Abort(why) // also while Close waits
+	e.remote.Abort(why)
+}
+
+// fail ends the part of both endpoints because of an error of one, and returns why they
+// have ended.
+func (e *Endpoint) fail(err error) error {
 	e.mu.Lock()
 	closed, before := e.closed, e.err
 	if !closed && before == nil {
@@ -212,29 +233,13 @@ func (e *Endpoint) fail(ctx context.Context, err error) error {
 	e.mu.Unlock()
 	switch {
 	case closed:
-		if ctx.Err() != nil {
-			e.end(ctx)
-		}
 		return transport.ErrClosed
 	case before != nil:
 		return before
 	}
-	e.end(endedBy(err))
+	e.local.Abort(err)
+	e.remote.Abort(err)
 	return err
-}
-
-// endedBy returns a context that has ended because of an error.
-func endedBy(err error) context.Context {
-	ended, cancel := context.WithCancelCause(context.Background())
-	cancel(err)
-	return ended
-}
-
-// end ends the part of both endpoints by an Exchange under a context that has ended.
-// The error of such an Exchange is that of the context, or one from before.
-func (e *Endpoint) end(ended context.Context) {
-	_ = e.local.Exchange(ended, transport.Step{})
-	_ = e.remote.Exchange(ended, transport.Step{})
 }
 
 // Lost implements [transport.LossSink].
@@ -267,6 +272,9 @@ func (e *Endpoint) CheckUnreceived() error {
 // one, which counts the bytes of both.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
+	if !e.closed {
+		close(e.closing)
+	}
 	e.closed = true
 	e.mu.Unlock()
 	remote := make(chan error, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -34,8 +35,8 @@ func (e *Endpoint) check(end transport.ProcessEndpoint, err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, _, ended := end.Probe(context.Background(), e.Rank(), transport.Match{}, false); ended != nil {
-		return e.fail(context.Background(), ended)
+	if ended := endedAt(end); ended != nil {
+		return e.fail(ended)
 	}
 	return err
 }
@@ -113,6 +114,8 @@ func (e *Endpoint) Cancel(r *transport.Request, err error) {
 	case *fromBoth:
 		owner.cancel(err)
 		<-owner.done
+	case *driven:
+		owner.end.Cancel(r, err)
 	case transport.ProcessEndpoint:
 		owner.Cancel(r, err)
 	}
@@ -120,15 +123,26 @@ func (e *Endpoint) Cancel(r *transport.Request, err error) {
 
 // Wait implements [transport.Messenger].
 func (e *Endpoint) Wait(r *transport.Request) {
+	if d, ok := r.Owner.(*driven); ok {
+		e.waitAt(d.end, r)
+		e.forget(d, r)
+		return
+	}
 	if !r.Done() {
 		switch owner := r.Owner.(type) {
 		case *fromBoth:
 			<-owner.done
 		case transport.ProcessEndpoint:
-			e.driveOther(owner)
-			owner.Wait(r)
-			_ = e.check(owner, r.Err)
+			e.waitAt(owner, r)
 		}
+	}
+}
+
+func (e *Endpoint) waitAt(end transport.ProcessEndpoint, r *transport.Request) {
+	if !r.Done() {
+		e.driveOther(end)
+		end.Wait(r)
+		_ = e.check(end, r.Err)
 	}
 }
 
@@ -143,8 +157,11 @@ func (e *Endpoint) Progress() {
 // A driven is the requests in progress at one of the endpoints. While this rank waits at
 // the other one, a goroutine waits for them, and so makes their progress.
 type driven struct {
-	requests []*transport.Request
+	end      transport.ProcessEndpoint
+	requests []*transport.Request // that were not done when they were started, and not waited for
 	running  bool
+	waits    *transport.Request // what the goroutine waits for, or nil
+	moved    sync.Cond          // on the endpoint's mutex: waits has changed
 }
 
 // started notes a request that an endpoint has.
@@ -158,6 +175,18 @@ func (e *Endpoint) started(end transport.ProcessEndpoint, r *transport.Request) 
 	d := e.drivenAt(end)
 	d.prune()
 	d.requests = append(d.requests, r)
+	r.Owner = d
+}
+
+// forget returns when the goroutine does not look at a request, which is done, any more: its
+// memory may serve for another one.
+func (e *Endpoint) forget(d *driven, r *transport.Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d.prune()
+	for d.waits == r {
+		d.moved.Wait()
+	}
 }
 
 func (e *Endpoint) drivenAt(end transport.ProcessEndpoint) *driven {
@@ -197,10 +226,12 @@ func (e *Endpoint) drive(end transport.ProcessEndpoint) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for d.prune(); len(d.requests) > 0; d.prune() {
-			r := d.requests[0]
+			d.waits = d.requests[0]
 			e.mu.Unlock()
-			end.Wait(r)
+			end.Wait(d.waits)
 			e.mu.Lock()
+			d.waits = nil
+			d.moved.Broadcast()
 		}
 		d.running = false
 	}()
@@ -326,13 +357,17 @@ func (e *Endpoint) awaitEither(ctx context.Context, match transport.Match) error
 	return first
 }
 
-// allLeft is called when one of the endpoints says that all other ranks have left.
-// It returns the error that says so, unless the other endpoint still has a message
+// allLeft is called when one of the endpoints says that all other ranks of a communicator have
+// left. It returns the error that says so, unless the other endpoint still has a message
 // that matches, or does not know of a rank yet that the rank has left. If wait is
 // set, allLeft waits until the endpoint does.
 func (e *Endpoint) allLeft(ctx context.Context, match transport.Match, wait bool) error {
 	for i := 1; i < e.Size(); i++ {
-		_, found, err := e.Probe(ctx, (e.Rank()+i)%e.Size(), match, wait)
+		rank := (e.Rank() + i) % e.Size()
+		if !e.isMember(transport.Communicator(match.Context), rank) {
+			continue
+		}
+		_, found, err := e.Probe(ctx, rank, match, wait)
 		switch {
 		case found || err == nil:
 			return nil

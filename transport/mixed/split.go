@@ -114,7 +114,7 @@ func (h *half) await() error {
 	return pending.Wait()
 }
 
-// do calls f, which sets err. If the half fails, do ends the other.
+// do calls f, which sets err. If the half fails, do ends at the other what the half has ended.
 func (h *half) do(f func()) {
 	h.err = transport.ErrPanicked // unless f returns
 	defer func() {
@@ -122,7 +122,7 @@ func (h *half) do(f func()) {
 			h.panicked = v
 		}
 		if h.err != nil {
-			_ = h.other.endpoint.Exchange(endedBy(h.err), transport.Step{})
+			spread(h.endpoint, h.other.endpoint, transport.Communicator(h.step.Signature.Context), h.err)
 		}
 	}()
 	f()

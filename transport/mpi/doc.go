@@ -35,7 +35,8 @@
 //
 // A rank that leaves or gives up sends a termination notice to every other rank. A rank
 // whose process ends without MPI_Finalize is noticed by the MPI launcher, which ends the
-// job.
+// job. A communicator therefore does not fail alone, as [transport.Revoker] has it: what
+// revokes one, as the end of a call's context, ends the endpoint's part in the job.
 //
 // MPI cannot take back a transfer that both ends have begun. An operation that fails waits until MPI
 // has let go of its memory: while the peer's process is stopped, that is until it goes on.

@@ -50,6 +50,9 @@ var joined atomic.Bool
 // errSecond is the error of a second New.
 var errSecond = errors.New("mpi: this process has joined before: MPI starts once in a process")
 
+// Present reports whether this program was built with an MPI.
+const Present = true
+
 // New makes the endpoint of this process, whose rank and job are those of MPI_COMM_WORLD. It
 // starts MPI, and returns when every rank has called New. MPI starts once in
 // a process, so that New does too.
@@ -97,6 +100,7 @@ func (w *world) open(cfg Config, n int, leave func(e *Endpoint, peace bool) erro
 	e.arrivals.init()
 	e.pulls.init()
 	e.engine.Init((*hooks)(e), w.rank, n)
+	e.engine.FailTogether()
 	return e, nil
 }
 
@@ -221,3 +225,17 @@ func (e *Endpoint) drain(ctx context.Context, peace bool) (bool, error) {
 	}
 	return false, nil
 }
+
+// Abort implements [transport.Endpoint].
+func (e *Endpoint) Abort(why error) { e.engine.Abort(why) }
+
+// SetMembers implements [transport.Revoker].
+func (e *Endpoint) SetMembers(communicator uint32, ranks []int) {
+	e.engine.SetMembers(communicator, ranks)
+}
+
+// Revoke implements [transport.Revoker].
+func (e *Endpoint) Revoke(communicator uint32, why error) { e.engine.Revoke(communicator, why) }
+
+// Revoked implements [transport.Revoker].
+func (e *Endpoint) Revoked(communicator uint32) error { return e.engine.Revoked(communicator) }

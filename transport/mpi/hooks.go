@@ -100,7 +100,7 @@ func (h *hooks) Wire(peer int) (*progress.TaggedPeer, progress.Wire) {
 	return &l.tagged, l
 }
 
-func (h *hooks) PeerError(from int) error {
+func (h *hooks) PeerError(from int, context uint32) error {
 	gone := func(peer int) error {
 		if l := h.links[peer]; l != nil {
 			return l.err
@@ -108,7 +108,7 @@ func (h *hooks) PeerError(from int) error {
 		return nil
 	}
 	if from == transport.Any {
-		return h.engine.AllGone(gone)
+		return h.engine.AllGone(context, gone)
 	}
 	return gone(from)
 }
@@ -127,3 +127,6 @@ func (h *hooks) SendCTS(peer int, number uint32) {
 	m := e.engine.Tagged().Requested(peer, number)
 	e.pulls.begin(&pull{link: e.link(peer), kind: ctsFrame, number: number, tagged: m})
 }
+
+// Revoke implements [progress.Transport]. It is not called: see [progress.Engine.FailTogether].
+func (h *hooks) Revoke(uint32, *transport.PeerError) {}

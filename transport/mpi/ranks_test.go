@@ -309,6 +309,16 @@ func (p *proxy) Close() error {
 	p.EndAlloc()
 	return p.plain(order{Call: "close"}).Err.error()
 }
+func (p *proxy) Abort(why error) { p.plain(order{Call: "abort", Ended: errorToWire(why)}) }
+func (p *proxy) SetMembers(communicator uint32, ranks []int) {
+	p.plain(order{Call: "members", Match: transport.Match{Context: communicator}, Ranks: ranks})
+}
+func (p *proxy) Revoke(communicator uint32, why error) {
+	p.plain(order{Call: "revoke", Match: transport.Match{Context: communicator}, Ended: errorToWire(why)})
+}
+func (p *proxy) Revoked(communicator uint32) error {
+	return p.plain(order{Call: "revoked", Match: transport.Match{Context: communicator}}).Err.error()
+}
 func (p *proxy) Lost(rank int, reason string) {
 	p.plain(order{Call: "lost", Rank: rank, Reason: reason})
 }
@@ -464,6 +474,14 @@ func (s *server) do(ctx *remoteContext, o order) {
 		m.Held = e.Held()
 	case "stalls":
 		m.Stalls = e.Stalls()
+	case "abort":
+		e.Abort(o.Ended.error())
+	case "members":
+		e.SetMembers(o.Match.Context, o.Ranks)
+	case "revoke":
+		e.Revoke(o.Match.Context, o.Ended.error())
+	case "revoked":
+		err = e.Revoked(o.Match.Context)
 	case "lost":
 		e.Lost(o.Rank, o.Reason)
 	case "close":

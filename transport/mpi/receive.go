@@ -265,6 +265,7 @@ func (l *link) handleCTS(h header) error {
 		if s := l.tagged.CTS(h.number); s != nil {
 			i = len(l.out.sources)
 			l.out.sources = append(l.out.sources, &source{link: l, number: h.number, data: s.Data, tagged: s})
+			l.tagged.AnnounceKeptBack()
 		}
 	}
 	if i < 0 {

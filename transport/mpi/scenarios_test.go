@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
@@ -68,9 +67,7 @@ func abortRank() error {
 		err := e.Close()
 		return fmt.Errorf("Close has returned: %v", err)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("it has had enough"))
-	e.Exchange(ctx, transport.Step{})
+	e.Abort(errors.New("it has had enough"))
 	select {}
 }
 

@@ -237,6 +237,7 @@ func (l *link) detach(h header, text string, body []byte) {
 // start posts every receive and begins every send.
 func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 	o.Start(o, match.Call{Signature: step.Signature}, step.Recvs)
+	o.Index = step.Index
 	o.Add(len(step.Recvs) + 1)
 	for i := range o.Recvs {
 		l := e.link(o.Recvs[i].From)

@@ -96,6 +96,9 @@ func (l *link) handleEager(h header, text, body []byte) error {
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: h.offset, Size: h.total, Type: l.tagged.TypeName(text)}
 	if h.kind == rtsFrame {
+		if l.e.engine.Tagged().Overrun(l.peer) {
+			return errors.New("more announcements than a rank makes")
+		}
 		l.e.engine.Announced(&info, h.context, h.number)
 		return nil
 	}

@@ -16,9 +16,10 @@ type order struct {
 	Number  uint64
 	Job     int
 	Call    string
-	Ended   *wireError // of the operation's context
+	Ended   *wireError // why the operation's context has ended; an argument
 	Step    wireStep
 	Rank, N int // a peer, a size
+	Ranks   []int
 	Match   transport.Match
 	Type    string
 	Data    []byte
@@ -149,7 +150,7 @@ type wireError struct {
 }
 
 var sentinels = []error{
-	transport.ErrClosed, transport.ErrAllLeft, transport.ErrLeft, transport.ErrLost, transport.ErrAborted,
+	transport.ErrClosed, transport.ErrAllLeft, transport.ErrLeft, transport.ErrLost, transport.ErrAborted, transport.ErrRevoked,
 	transport.ErrPanicked, transport.ErrTwoSteps, transport.ErrLinger, context.Canceled, context.DeadlineExceeded,
 }
 

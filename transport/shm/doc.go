@@ -29,8 +29,9 @@
 // chunks, of which the receiver reads one while the sender writes another. 10 MiB take
 // one frame and one copy, in system calls of 512 KiB; a receive that combines reads
 // pieces of 128 KiB. Tagged messages are eager up to 64 KiB: they are copied into a cell
-// or a staging buffer, and wait in the receiver's queue. Longer ones are announced (RTS);
-// a receive asks for the contents (CTS), which are staged.
+// or a staging buffer, and wait in the receiver's queue. Longer ones are announced (RTS),
+// and offered: a receiver that can read its sender's memory takes them from there (offer.go).
+// Another one asks for the contents (CTS), which are staged.
 //
 // A message of 4 KiB or more in memory from [Endpoint.Alloc] goes by rendezvous, too; but
 // the receiver has mapped that memory, and copies or combines it from there (arena.go).

@@ -44,21 +44,24 @@ func (l *link) readTermination() {
 	l.end(err)
 }
 
-// checkTermination ends the link if the peer has terminated. What the peer sent before
-// that is taken first: the end of a tagged message may be there, and an ended link has
-// no transfer.
+// checkTermination takes what the peer has revoked, and ends the link if the peer has
+// terminated. What the peer sent before that is taken first: the end of a tagged message
+// may be there, and an ended link has no transfer.
 func (l *link) checkTermination() {
-	if l.err != nil || l.e.engine.Failed() || l.state.lifecycle() < left {
+	terminated := l.state.lifecycle() >= left // before the last revocations are counted
+	if l.err != nil || l.e.engine.Failed() || !terminated && l.state.revocations.count.Load() == l.heard {
 		return
 	}
-	if l.poll(); l.err == nil && !l.e.engine.Failed() {
+	l.poll()
+	l.hear()
+	if terminated && l.err == nil && !l.e.engine.Failed() {
 		l.readTermination()
 	}
 }
 
-// checkPeers ends the links whose peers have terminated.
+// checkPeers ends the links whose peers have terminated, and takes what peers have revoked.
 func (e *Endpoint) checkPeers() {
-	e.polls.terminated = false
+	e.polls.terminated, e.polls.told = false, e.state.told.Load()
 	for i := range e.links {
 		if i != e.cfg.Rank {
 			e.links[i].checkTermination()
@@ -79,6 +82,7 @@ func (l *link) lose(reason string) {
 		l.checkTermination() // it had published a reason
 		return
 	}
+	l.hear()
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: reason})
 }
 
@@ -93,8 +97,8 @@ func (l *link) end(err error) {
 	l.failWaiters()
 }
 
-// failWaiters fails the endpoint if a step waits for a peer that has gone: for a
-// message that was not sent, or for the receiver of one.
+// failWaiters fails the steps that wait for a peer that has gone: for a message that was
+// not sent, or for the receiver of one.
 func (l *link) failWaiters() {
 	if l.err == nil || l.e.engine.Failed() {
 		return
@@ -102,19 +106,19 @@ func (l *link) failWaiters() {
 	l.poll() // what the peer has sent was there before it terminated
 	l.e.engine.Steps(func(o *progress.Op) {
 		if l.blocks(o) {
-			l.e.engine.Fail(l.err)
+			l.e.engine.FailStep(&o.Step, l.err)
 		}
 	})
 }
 
-// failUndelivered fails the endpoint if the step sends a message to a rank that has
-// gone without having taken it. Messages of up to written bytes have been written.
+// failUndelivered fails the step if it sends a message to a rank that has gone without
+// having taken it. Messages of up to written bytes have been written.
 func (e *Endpoint) failUndelivered(step *transport.Step, written int) {
 	for i := range step.Sends {
 		for _, to := range step.Sends[i].To {
 			if l := &e.links[to]; l.err != nil && !(l.out.drained() && l.pair.drained() && len(step.Sends[i].Data) <= written) {
 				l.poll() // a mismatch says more than the loss of the peer
-				e.engine.Fail(l.err)
+				e.engine.RevokeLocked(transport.Communicator(step.Signature.Context), l.err)
 			}
 		}
 	}

@@ -58,6 +58,8 @@ type Endpoint struct {
 
 	bulk     []byte   // where bytes are read to that are combined then
 	contexts []uint32 // that a link admits
+
+	nextReason int // the place of the next text of a reason for which a communicator is revoked
 }
 
 // A cmaUse is what an endpoint has to do with cross-memory attach.
@@ -73,6 +75,7 @@ type pollSet struct {
 	anySource  int       // operations that wait for a tagged message from any rank
 	unflushed  bool      // frames of tagged messages wait to be written
 	terminated bool      // a peer may have terminated
+	told       uint32    // the word told of this rank when all peers were last checked
 	progressed bool      // something has arrived, left or changed
 	lookAgain  time.Time // when a message without a staging buffer changes its protocol; mostly zero
 }
@@ -88,6 +91,7 @@ type sendQueue struct {
 	staging    []stagingBuffer
 	multicast  multicastWriter
 	promoter   promoter
+	offers     offers
 }
 
 // openEndpoints counts the endpoints of this process.
@@ -162,11 +166,13 @@ func (e *Endpoint) Size() int { return e.cfg.Size }
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	e.engine.Lock()
 	defer e.unlock()
+	e.look()
 	if err := e.engine.Admit(ctx, &step); err != nil {
 		return err
 	}
-	if e.fastPath(&step, true) || e.engine.Failed() { // it may have found a protocol error
-		return e.engine.Err()
+	done := e.fastPath(&step, true)
+	if err := e.engine.ErrIn(step.Signature.Context); done || err != nil { // it may have found a protocol error
+		return err
 	}
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
@@ -178,11 +184,13 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 func (e *Endpoint) Start(ctx context.Context, step transport.Step) (transport.PendingStep, error) {
 	e.engine.Lock()
 	defer e.unlock()
+	e.look()
 	if err := e.engine.Admit(ctx, &step); err != nil {
 		return nil, err
 	}
-	if e.fastPath(&step, false) || e.engine.Failed() {
-		return nil, e.engine.Err()
+	done := e.fastPath(&step, false)
+	if err := e.engine.ErrIn(step.Signature.Context); done || err != nil {
+		return nil, err
 	}
 	return e.engine.Start(ctx, func(o *progress.Op) { e.start(o, &step) }), nil
 }
@@ -304,4 +312,29 @@ func (e *Endpoint) linger() error {
 	}
 	e.engine.Fail(u)
 	return u
+}
+
+// Abort implements [transport.Endpoint].
+func (e *Endpoint) Abort(why error) { e.engine.Abort(why) }
+
+// SetMembers implements [transport.Revoker].
+func (e *Endpoint) SetMembers(communicator uint32, ranks []int) {
+	e.engine.SetMembers(communicator, ranks)
+}
+
+// Revoke implements [transport.Revoker].
+func (e *Endpoint) Revoke(communicator uint32, why error) { e.engine.Revoke(communicator, why) }
+
+// OnRevoke has f called, in a goroutine of its own, for every communicator that is revoked
+// from now on.
+func (e *Endpoint) OnRevoke(f func(communicator uint32, why *transport.PeerError)) {
+	e.engine.OnRevoke(f)
+}
+
+// Revoked implements [transport.Revoker].
+func (e *Endpoint) Revoked(communicator uint32) error {
+	e.engine.Lock()
+	e.look()
+	e.unlock()
+	return e.engine.Revoked(communicator)
 }

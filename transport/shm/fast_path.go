@@ -23,7 +23,7 @@ const (
 // is in progress. It sends all messages, and receives those of the peers in the order
 // in which the step lists them, as long as each is the one that is due and arrives soon, or
 // at once if the rank does not wait: then no operation is needed. It leaves in step what
-// remains to be done, and reports whether that is nothing, or the endpoint has failed.
+// remains to be done, and reports whether that is nothing, or the step has failed.
 func (e *Endpoint) fastPath(step *transport.Step, waits bool) bool {
 	if !e.fits(step) {
 		return false
@@ -37,7 +37,7 @@ func (e *Endpoint) fastPath(step *transport.Step, waits bool) bool {
 	}
 	if e.wakePeers(); e.polls.terminated {
 		e.checkPeers()
-		if e.failUndelivered(step, fastMax); e.engine.Failed() {
+		if e.failUndelivered(step, fastMax); e.engine.ErrIn(call.Context) != nil {
 			return true
 		}
 	}

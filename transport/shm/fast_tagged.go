@@ -28,7 +28,7 @@ func (e *Endpoint) fastTaggedPolls() int {
 func (e *Endpoint) sendEager(ctx context.Context, to int, m transport.Match, typeName string, data []byte) bool {
 	e.engine.Lock()
 	defer e.unlock()
-	if !e.engine.IsPeer(to) || e.engine.Err() != nil || ctx.Err() != nil {
+	if e.look(); !e.engine.IsPeer(to) || e.engine.ErrIn(m.Context) != nil || ctx.Err() != nil {
 		return false
 	}
 	l := &e.links[to]
@@ -49,7 +49,7 @@ func (e *Endpoint) sendEager(ctx context.Context, to int, m transport.Match, typ
 func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
 	e.engine.Lock()
 	defer e.unlock()
-	if !e.engine.Idle() || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
+	if e.look(); !e.engine.Idle() || e.engine.ErrIn(m.Context) != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
 		return info, false
 	}
 	links := e.links
@@ -74,7 +74,7 @@ func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, t
 // sender. The receives that were posted before come first: they get theirs. So a rank that
 // starts many receives posts those alone that are ahead of their sender.
 func (e *Endpoint) recvArrived(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
-	if !e.engine.IsPeer(from) || len(e.engine.Ops()) > 0 || e.engine.Err() != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
+	if e.look(); !e.engine.IsPeer(from) || len(e.engine.Ops()) > 0 || e.engine.ErrIn(m.Context) != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
 		return info, false
 	}
 	l := &e.links[from]
@@ -130,5 +130,8 @@ func (e *Endpoint) waitFast(r *transport.Request) {
 	for polls := e.fastTaggedPolls(); polls > 0 && !r.Done() && e.engine.Err() == nil && e.engine.Entering.Load() == 0; polls -= max(1, len(e.polls.busy)) {
 		e.advance()
 		e.wakePeers()
+	}
+	if e.out.promoter.due != nil {
+		e.out.promoter.move(e)
 	}
 }

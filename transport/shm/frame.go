@@ -21,11 +21,12 @@ const (
 	pairFrame                            // inline: a whole message, in a pair cell
 	chunkFrame                           // staged: a further chunk, in a staging buffer
 	remainderFrame                       // rendezvous: what remains of a staged message, in its sender's memory
+	abandonFrame                         // no more comes of a message that has begun: its communicator is revoked
 
 	// Tagged messages.
 	eagerFrame       // a whole message with its type, in the cell
 	eagerStagedFrame // the same, in a staging buffer
-	rtsFrame         // ready to send: announces a rendezvous message; its type is in the cell
+	rtsFrame         // ready to send: announces a rendezvous message, and may offer it; its type is in the cell
 	rtsStagedFrame   // the same; its type is in a staging buffer
 	withdrawFrame    // the announced message is withdrawn
 	ctsFrame         // clear to send: the receiver asks for the contents
@@ -57,7 +58,7 @@ const (
 	// multicastMax is the same for a multicast frame, which also holds its readers.
 	multicastMax = inlineMax - 16
 	// rtsTypeMax is how long the type of a message may be that is in an rtsFrame.
-	rtsTypeMax = inlineMax - 16
+	rtsTypeMax = inlineMax - 28
 )
 
 // A cell is one cache line with one frame. Sequence says which frame is there, and
@@ -124,17 +125,21 @@ type pairPayload struct {
 
 // An rtsPayload is the body of an rtsFrame and of an rtsStagedFrame.
 type rtsPayload struct {
-	total    uint64 // bytes of the message
-	number   uint32 // of the message among the rendezvous messages of its sender
-	buffer   uint32 // of an rtsStagedFrame
-	typeName [rtsTypeMax]byte
+	total    uint64           // bytes of the message
+	offer    offer            // 0: the receiver has to ask for the message
+	address  uint64           // of the message that is offered
+	number   uint32           // of the message among the rendezvous messages of its sender
+	typeName [rtsTypeMax]byte // of an rtsFrame; of an rtsStagedFrame, the staging buffer
 }
+
+// buffer is the number of the staging buffer of an rtsStagedFrame.
+func (p *rtsPayload) buffer() *uint32 { return (*uint32)(unsafe.Pointer(&p.typeName)) }
 
 // A fragmentPayload is the body of a fragmentFrame, of an eagerStagedFrame, and of
 // the frames without contents.
 type fragmentPayload struct {
 	offset uint64 // of a fragment in the message; of a creditFrame, the credits; of an addressFrame, the address
-	number uint32 // of the message among the rendezvous messages of its sender
+	number uint32 // of the message among the rendezvous messages of its sender; of an abandonFrame, the number of the frame that it began with
 	buffer uint32
 }
 
@@ -208,9 +213,16 @@ func (c *cell) setTagged(size int, context uint32, tag int, typeLen int) {
 	*c.tagged() = taggedHeader{size: uint32(size), context: context, typeLen: uint32(typeLen), tag: [2]uint32{uint32(tag), uint32(uint64(tag) >> 32)}}
 }
 
-func (c *cell) setRTS(s *progress.PendingSend, buffer int) {
+// inArena is set in the address of an offer if that is in the arena of its sender, from its
+// beginning.
+const inArena = 1 << 63
+
+func (c *cell) setRTS(s *progress.PendingSend, address uint64, buffer int) {
 	p := c.rts()
-	p.total, p.number, p.buffer = uint64(len(s.Data)), s.Number, uint32(buffer)
+	p.total, p.number, p.offer, p.address = uint64(len(s.Data)), s.Number, offer(s.Offer), address
+	if buffer != noBuffer {
+		*p.buffer() = uint32(buffer)
+	}
 }
 
 func (c *cell) setFragment(size, offset int, number uint32, buffer int) {

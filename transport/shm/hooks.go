@@ -21,6 +21,7 @@ func (h *hooks) BeforeUnlock()           { (*Endpoint)(h).wakePeers() }
 // Advance implements [progress.Transport].
 func (h *hooks) Advance() bool {
 	h.polls.all, h.polls.progressed = false, false
+	(*Endpoint)(h).look()
 	(*Endpoint)(h).advance()
 	return h.polls.progressed
 }
@@ -45,7 +46,7 @@ func (h *hooks) Terminate(error) {
 		l.in.queue.CancelAll()
 		l.in.partials = nil
 		if i != e.cfg.Rank {
-			l.state.wakeFrom(l.state.status.Load())
+			l.state.tell()
 		}
 	}
 	e.polls.progressed = true
@@ -72,6 +73,7 @@ func (h *hooks) OpDone(o *progress.Op) {
 
 func (h *hooks) Poll(from int, waits bool) {
 	e := (*Endpoint)(h)
+	e.look()
 	if waits && from >= 0 && h.links[from].err == nil && h.links[from].state.lifecycle() < left {
 		return // the owner polls
 	}
@@ -93,11 +95,11 @@ func (h *hooks) Poll(from int, waits bool) {
 
 func (h *hooks) Settle() {}
 
-func (h *hooks) PeerError(from int) error {
+func (h *hooks) PeerError(from int, context uint32) error {
 	if from != transport.Any {
 		return h.links[from].err
 	}
-	return h.engine.AllGone(func(peer int) error { return h.links[peer].err })
+	return h.engine.AllGone(context, func(peer int) error { return h.links[peer].err })
 }
 
 // AddWaiters adds n to the operations that wait, and lets what the links hold back be

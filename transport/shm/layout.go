@@ -114,13 +114,13 @@ func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
 // MemoryLen returns the bytes that the segment of a job takes from the beginning:
 //
-//	4 KiB + p·17 KiB + p²·(1+d)·64 B + p·b·s
+//	4 KiB + p·41 KiB + p²·(1+d)·64 B + p·b·s
 //
 // and 4608 B for the pair cells of 2 ranks,
 // where d, the depth of a ring, is 16 up to 181 ranks and 2 from 512 on, and the b
 // staging buffers of a rank, of s bytes, are 32 of 64 KiB up to 32 ranks; beyond,
 // those of all ranks together are 64 MiB. So 2 ranks take 4 MiB, 8 take 16 MiB, and
-// 64 take 69 MiB.
+// 64 take 70 MiB.
 func MemoryLen(size int) (int64, error) {
 	if size < 1 || size > ranksMax {
 		return 0, fmt.Errorf("shm: %d ranks: want 1 to %d", size, ranksMax)

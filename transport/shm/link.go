@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -20,10 +21,11 @@ type link struct {
 	pair     pairCells
 	tagged   taggedLink
 	cma      cmaState
-	pid      int    // of the peer's process, if this one can read its memory
-	arena    []byte // of the peer; nil until it is needed
-	attached bool   // the caller has memory of it
-	wasGone  bool   // the peer's process had ended when it was last checked
+	process  process // of the peer, if this one can read its memory
+	arena    []byte  // of the peer; nil until it is needed
+	attached bool    // the caller has memory of it
+	wasGone  bool    // the peer's process had ended when it was last checked
+	heard    uint64  // revocations of the peer
 }
 
 // A sendRing is the half of a link that writes to the peer.
@@ -62,6 +64,7 @@ func (l *link) init(e *Endpoint, peer int) {
 	l.out = sendRing{ring: seg.ring(rank, peer), mask: mask}
 	l.in = recvRing{ring: seg.ring(peer, rank), mask: mask, multicastCells: seg.multicastCells(peer)}
 	l.pair.init(seg, rank, peer)
+	l.tagged.take, l.tagged.Claimed = l.takeOffered, l.isClaimed
 }
 
 // room reports whether n frames of steps can be written, one or more, of whatever
@@ -196,6 +199,29 @@ func (l *link) signature(c *match.Call) transport.Signature {
 	return s
 }
 
+// A process is that of a peer, which has a word at an address that no other process has there.
+type process struct {
+	pid   int
+	word  uintptr // its address
+	value uint64
+}
+
+// errOtherProcess says that what was read is not the peer's: its process has ended, and
+// another one may have its number.
+var errOtherProcess = errors.New("another process")
+
+// read reads the process's memory.
+func (p *process) read(into []byte, address uintptr) error {
+	var word uint64
+	if err := readPeer(p.pid, into, address, &word, p.word); err != nil {
+		return err
+	}
+	if word != p.value {
+		return errOtherProcess
+	}
+	return nil
+}
+
 // cmaState says whether this process can read a peer's memory.
 type cmaState uint8
 
@@ -210,9 +236,9 @@ const (
 // process that the peer names must be its own.
 func (l *link) canReadPeer() bool {
 	if l.cma == cmaUnknown {
-		var b [8]byte
 		p := &l.state.cma
 		value, pid := p.value.Load(), p.pid.Load()
+		peer := process{int(pid), uintptr(p.address.Load()), value}
 		own := l.e.seg.own
 		if l.e.cfg.NoCMA || value == 0 {
 			return false
@@ -220,9 +246,9 @@ func (l *link) canReadPeer() bool {
 		l.cma = cmaFails
 		switch {
 		case own == nil || !holdsRank(own, l.peer, pid, p.descriptor.Load()):
-		case readPeer(int(pid), b[:], uintptr(p.address.Load())) != nil || *(*uint64)(unsafe.Pointer(&b)) != value:
+		case peer.read(nil, 0) != nil:
 		default:
-			l.pid, l.cma = int(pid), cmaWorks
+			l.process, l.cma = peer, cmaWorks
 		}
 		if l.cma == cmaFails && l.state.lifecycle() == joined {
 			l.e.cma.denied = true

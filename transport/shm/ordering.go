@@ -2,6 +2,7 @@ package shm
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -10,7 +11,8 @@ import (
 
 // This file has the stores to shared memory that depend on ordering, and states what
 // they promise. There is no lock. Each word has one writer, except a rank's status and
-// futex words, which its peers change as well, by compare-and-swap and by addition.
+// futex words, the decisions about its offers and the word told, which its peers change as
+// well, by compare-and-swap and by addition.
 // Loads and stores are those of sync/atomic, which are sequentially consistent, except
 // for storeRelease and invalidate (ordering_amd64.go, ordering_weak.go), which are
 // weaker. Docs/memory-ordering.md goes through every word. The protocols:
@@ -49,12 +51,31 @@ import (
 //     while it is written. The termination record is written before the status says
 //     that the rank has terminated, and never again. A call text is invalidated
 //     before it is written, and its hash published afterwards; a reader loads the hash
-//     before and after it copies the text, with loadFence before the second load.
+//     before and after it copies the text, with loadFence before the second load. The text of
+//     a reason is right if its hash is. A revocation record is written before the count of revocations includes it, and again
+//     when that many others have come: a reader loads the count once more after it has read
+//     the record.
 //
 //  6. Memory that a peer reads by cross-memory attach, or in the arena. The rank that
 //     gives up, or leaves, stores that in its status word (storeFenced) before its caller
-//     may write to the memory again. A peer that has read there loads the status word afterwards
-//     (loadFence), and drops what it has read unless the rank is still there.
+//     may write to the memory again; the rank that revokes a communicator stores its count
+//     of revocations so. A peer that has read there loads both words afterwards (loadFence),
+//     and drops what it has read unless the rank is still there, and has not revoked the
+//     communicator of the message.
+//
+//  7. Offers. A tagged message that its receiver reads in the memory of its sender is read
+//     or withdrawn, and not both: whoever decides about the offer first, by a
+//     compare-and-swap (rankState.decide). The decision is followed by the read of the
+//     receiver, or the store of the sender's caller to the memory. Offers of one place
+//     have ascending numbers, and the one before has ended when the next is made. So the
+//     greatest number that was decided is all that the word needs to hold, and only the
+//     receiver changes it in the ordinary case. A sender whose communicator is revoked
+//     withdraws an offer also if its receiver reads it: 6 has the receiver drop that.
+//
+//  8. Telling. A rank that has terminated, or has revoked a communicator, adds to the word
+//     told of its peers, then loads their status words: 3. A rank looks at that word, which
+//     is its own, whenever it begins to do something and while it waits, and at what all
+//     peers publish if the word has changed.
 
 // publish makes the frame in a cell visible. Number is that of the frame.
 func (c *cell) publish(number uint32, k frameKind) {
@@ -219,11 +240,39 @@ func (s *rankState) join() bool { return s.status.CompareAndSwap(absent, joined)
 // its program's again.
 func (s *rankState) terminate(lifecycle uint64) { storeFenced(&s.status, lifecycle) }
 
-// stillJoined reports whether what was read before in the memory of the rank's process
-// was read before the rank terminated.
-func (s *rankState) stillJoined() bool {
+// unchanged reports whether what was read before in the memory of the rank's process was
+// read before the rank terminated, and before it had revoked more than so many communicators.
+func (s *rankState) unchanged(revocations uint64) bool {
 	loadFence()
-	return s.lifecycle() == joined
+	return s.lifecycle() == joined && s.revocations.count.Load() == revocations
+}
+
+// tell has the rank look at what its peers publish, also if it sleeps.
+func (s *rankState) tell() {
+	s.told.Add(1)
+	s.wakeFrom(s.status.Load())
+}
+
+// An offer is the number of a message that its receiver may take from its sender's memory.
+// Its remainder by offersMax is its place in rankState.decisions. 0 is none.
+type offer uint64
+
+// offersMax is how many offers of a rank may be open.
+const offersMax = 64
+
+// decide decides what becomes of an offer of the rank: its receiver takes the message, or
+// its sender withdraws it. It reports whether the other side has not decided before.
+func (s *rankState) decide(o offer) bool {
+	word := &s.decisions[o%offersMax]
+	for {
+		last := word.Load()
+		if last >= uint64(o) {
+			return false
+		}
+		if word.CompareAndSwap(last, uint64(o)) {
+			return true
+		}
+	}
 }
 
 // announceSleep says what the rank sleeps for. It returns the value of the futex word
@@ -280,4 +329,67 @@ func (r *stallRecord) read(context uint32) (sequence, hash uint32, ok bool) {
 		runtime.Gosched()
 	}
 	return 0, 0, false
+}
+
+// publish adds a revocation. From then on the memory of the communicator's operations is
+// their callers' again. Reason is the hash of its text.
+func (r *revocationLog) publish(communicator, reason uint32, to []uint64) {
+	n := r.count.Load()
+	record := r.record(n, len(to))
+	record[0].Store(uint64(communicator)<<32 | uint64(reason))
+	for i := range to {
+		record[1+i].Store(to[i])
+	}
+	storeFenced(&r.count, n+1)
+}
+
+// record returns the words of record n, where the ranks of a job take so many.
+func (r *revocationLog) record(n uint64, words int) []atomic.Uint64 {
+	i := int(n%uint64(revocationsMax(words))) * (1 + words)
+	return r.records[i : i+1+words]
+}
+
+// revocationsMax is how many revocations a rank publishes.
+func revocationsMax(words int) int { return revocationWords / (1 + words) }
+
+// rankWords returns how many words a bit for each rank takes.
+func (l layout) rankWords() int { return (l.size + 63) / 64 }
+
+// at returns revocation n, and whether a rank is told of it, where the ranks of a job take so
+// many words. It returns ok = false if others have taken its place.
+func (r *revocationLog) at(n uint64, rank, words int) (communicator, reason uint32, told, ok bool) {
+	record := r.record(n, words)
+	what, to := record[0].Load(), record[1+rank/64].Load()
+	ok = r.count.Load()-n < uint64(revocationsMax(words)) // otherwise the rank may write there
+	return uint32(what >> 32), uint32(what), to>>(rank%64)&1 != 0, ok
+}
+
+// say publishes the text of a reason in a place, unless it is published, and returns its hash.
+func (r *revocationLog) say(text []byte, place *int) uint32 {
+	h := hashOf(string(text))
+	for i := range r.reasons {
+		if r.reasons[i].hash.Load() == h {
+			return h
+		}
+	}
+	t := &r.reasons[*place]
+	*place = (*place + 1) % reasonsMax
+	t.size = uint32(copy(t.text[:], text))
+	t.hash.Store(h)
+	return h
+}
+
+// reason returns the text of a reason, or nil if others have taken its place.
+func (r *revocationLog) reason(hash uint32) []byte {
+	for i := range r.reasons {
+		t := &r.reasons[i]
+		if t.hash.Load() != hash {
+			continue
+		}
+		text := slices.Clone(t.text[:min(t.size, revocationMax)])
+		if hashOf(string(text)) == hash { // otherwise the rank writes there
+			return text
+		}
+	}
+	return nil
 }

@@ -31,8 +31,8 @@ func TestFences(t *testing.T) {
 		"shm.(*rankState).terminate": `\bSTLR\b.*\bLDAR\b`,
 		// In those that read memory that is not theirs, the fence is before the load behind
 		// it.
-		"shm.(*rankState).stillJoined": `(` + addition + `).*\bLDAR\b`,
-		"shm.(*rankState).call":        `\bCALL\b.*(` + addition + `).*\bLDARW\b`,
+		"shm.(*rankState).unchanged": `(` + addition + `).*\bLDAR\b`,
+		"shm.(*rankState).call":      `\bCALL\b.*(` + addition + `).*\bLDARW\b`,
 	} {
 		switch ops, compiled := functions[name]; {
 		case !compiled:
@@ -47,7 +47,7 @@ func TestFences(t *testing.T) {
 func TestThePageOnOrderHasEveryWord(t *testing.T) {
 	want := pagetest.AtomicFields(t, ".")
 	for _, shared := range []any{
-		header{}, ring{}, cell{}, pairPayload{}, multicastPayload{}, rankState{}, cmaProbe{}, callText{}, stallRecord{}, terminationRecord{},
+		header{}, ring{}, cell{}, pairPayload{}, multicastPayload{}, rankState{}, cmaProbe{}, callText{}, stallRecord{}, terminationRecord{}, revocationLog{}, reasonText{},
 	} {
 		s := reflect.TypeOf(shared)
 		for i := range s.NumField() {

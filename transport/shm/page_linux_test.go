@@ -19,6 +19,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"depth": int64(l.depth), "buffers": int64(l.buffers), "stagingLen": int64(l.stagingLen),
 		"stagingLenMin": stagingLenMin, "stagingTotalMax": stagingTotalMax, "stagingReserved": stagingReserved,
 		"terminationMax": terminationMax, "callTextsMax": callTextsMax, "callTextMax": callTextMax, "stallsMax": stallsMax,
+		"revocationsMax": int64(revocationsMax(1)), "reasonsMax": reasonsMax,
 		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
 		"pairMax": pairMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
 		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,

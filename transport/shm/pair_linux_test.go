@@ -92,7 +92,7 @@ func TestAMessageLeftInAPairCellByARankThatHasGoneIsAnError(t *testing.T) {
 	}
 	e.checkPeers()
 	e.failUndelivered(&step, fastMax)
-	if err := e.engine.Err(); !errors.Is(err, transport.ErrLeft) {
+	if err := e.engine.ErrIn(sig.Context); !errors.Is(err, transport.ErrLeft) {
 		t.Errorf("got %v, want %v", err, transport.ErrLeft)
 	}
 }

@@ -24,6 +24,9 @@ func (t *partial) state() (got, size int) {
 	return t.unexpected.Got, t.unexpected.Size
 }
 
+// released reports whether what arrives of the message is dropped.
+func (t *partial) released() bool { return t.recv == nil && t.unexpected.Released }
+
 // continuesAt reports whether n bytes at an offset are the next ones of the message.
 func (t *partial) continuesAt(offset uint64, n int) bool {
 	got, size := t.state()
@@ -93,12 +96,17 @@ func (l *link) receiveChunk(c *cell) bool {
 		return true
 	}
 	l.in.partials = slices.Delete(l.in.partials, i, i+1)
-	if t.remote.total > 0 && t.remote.place != noPlace { // it was pulled
-		l.in.places &^= 1 << t.remote.place
-	}
+	l.in.freePlace(&t)
 	l.finish(&t)
 	l.admit()
 	return true
+}
+
+// freePlace frees the place of a message if it was pulled.
+func (r *recvRing) freePlace(t *partial) {
+	if t.remote.total > 0 && t.remote.place != noPlace {
+		r.places &^= 1 << t.remote.place
+	}
 }
 
 // receiveRemainder continues a message out of the peer's memory.

@@ -3,31 +3,39 @@ package shm
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
 const (
-	rankStateLen   = 16 << 10 // bytes of a rank state
-	callTextsMax   = 16       // call texts that a rank publishes
-	callTextMax    = 496      // bytes of a call that its peers get to see
-	stallsMax      = 16       // stall records of a rank
-	terminationMax = 3 << 10  // bytes of the text of a termination record
+	rankStateLen    = 40 << 10 // bytes of a rank state
+	callTextsMax    = 16       // call texts that a rank publishes
+	callTextMax     = 496      // bytes of a call that its peers get to see
+	stallsMax       = 16       // stall records of a rank
+	terminationMax  = 3 << 10  // bytes of the text of a termination record
+	revocationWords = 2 << 10  // of the last revocations of a rank
+	reasonsMax      = 8        // different reasons of revocations that a rank publishes
 )
 
 // A rankState is what a rank publishes about itself. The rank alone writes to it;
-// but peers wake it, and clear what it sleeps for.
+// but peers wake it, clear what it sleeps for, and tell it to look at what they publish.
 type rankState struct {
 	status atomic.Uint64 // how far the rank has come, and what it sleeps for: see ordering.go
 	futex  atomic.Uint32 // the word that it sleeps on
 	core   atomic.Int32  // 1 + the core that it was on when it last looked
 	closes atomic.Uint32 // 1: it sends and receives no more, and lingers until its messages have room
-	_      [lineLen - 20]byte
+	told   atomic.Uint32 // how often a peer has terminated, or has revoked a communicator of this rank
+	_      [lineLen - 24]byte
 
 	cma cmaProbe
 	_   [lineLen - unsafe.Sizeof(cmaProbe{})]byte
 
+	decisions [offersMax]atomic.Uint64 // of the rank's offers, by their places: see ordering.go
+
 	termination terminationRecord
 	calls       [callTextsMax]callText
 	stalls      [stallsMax]stallRecord
+	revocations revocationLog
 }
 
 var _ [rankStateLen - unsafe.Sizeof(rankState{})]byte
@@ -69,6 +77,26 @@ type terminationRecord struct {
 	text       [terminationMax]byte
 	_          [4]byte
 }
+
+// A revocationLog is the communicators that the rank has revoked: the last of them. A record
+// is as long as the job has ranks: the communicator's number with the hash of the reason, and
+// a bit for each rank that belongs to the communicator.
+type revocationLog struct {
+	count   atomic.Uint64 // of all
+	_       [lineLen - 8]byte
+	records [revocationWords]atomic.Uint64
+	reasons [reasonsMax]reasonText
+}
+
+// A reasonText is what [progress.AppendRevocation] writes.
+type reasonText struct {
+	hash atomic.Uint32
+	size uint32
+	text [revocationMax]byte
+}
+
+// revocationMax is how long that is, in bytes, rounded up.
+const revocationMax = progress.ReasonMax + 8
 
 // hashOf is FNV-1a, the same in all processes, and never 0.
 func hashOf(text string) uint32 {

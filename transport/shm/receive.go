@@ -26,6 +26,8 @@ func (l *link) poll() {
 			ok = l.receiveChunk(c)
 		case k == remainderFrame:
 			ok = l.receiveRemainder(c)
+		case k == abandonFrame:
+			ok = l.receiveEnd(c)
 		default:
 			ok = l.receiveTagged(c, k)
 		}
@@ -114,6 +116,8 @@ func (l *link) receive(c *cell, k frameKind) bool {
 	case verdict == match.Deliver:
 		t.recv = r
 		l.in.queue.Unpost(r)
+	case verdict == match.Drop:
+		t.unexpected = &match.Message{Header: h, Released: true}
 	case l.mustDequeue(h.Context):
 		n := transport.MessageCost
 		if k == inlineFrame || k == multicastFrame || k == pairFrame {
@@ -286,10 +290,15 @@ func (e *Endpoint) compareUnexpected(step *transport.Step) {
 // taken, and dropped.
 func (l *link) release(context uint32) {
 	l.in.queue.Release(context)
+	l.dropReleased()
+}
+
+// dropReleased lets the peer go on whose messages were released.
+func (l *link) dropReleased() {
 	l.in.unexpectedLen = l.in.queue.Held()
 	var announced []partial
 	l.in.partials = slices.DeleteFunc(l.in.partials, func(t partial) bool {
-		dropped := t.waits && t.unexpected.Released
+		dropped := t.waits && t.released()
 		if dropped {
 			announced = append(announced, t)
 		}
@@ -338,10 +347,8 @@ func (l *link) blocks(o *progress.Op) bool {
 	return c == nil && (m == nil || !m.Complete())
 }
 
-// protocolError ends the link because the peer has written what no rank writes, and
-// this endpoint's part with it: an operation that waits for what comes after that
-// would wait for ever.
+// protocolError ends the link because the peer has written what no rank writes: an
+// operation that waits for what comes after that would wait for ever.
 func (l *link) protocolError() {
 	l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: fmt.Sprintf("its ring to rank %d carries what no rank writes", l.e.cfg.Rank)})
-	l.e.engine.Fail(l.err)
 }

@@ -101,9 +101,12 @@ func (r *pendingRendezvous) reply() reply {
 }
 
 // finishRendezvous reports whether a rendezvous is complete: its receiver has read the
-// message, or has asked for it, and all of it is staged.
+// message, or has asked for it, and all of it is staged, or it was abandoned.
 func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 	l := r.link
+	if r.abandoned() && l.err != nil {
+		return true
+	}
 	switch r.reply() {
 	case complete:
 		e.polls.progressed = true
@@ -115,6 +118,9 @@ func (e *Endpoint) finishRendezvous(r *pendingRendezvous) bool {
 	default:
 		l.protocolError()
 		return false
+	}
+	if r.abandoned() {
+		return r.writeEnd()
 	}
 	for r.sent < len(r.data) {
 		b := noBuffer
@@ -158,28 +164,39 @@ func (l *link) readAnnounced(t partial) bool {
 			return l.readShared(t, b)
 		}
 	case l.canReadPeer():
-		l.readRemote(&t)
-		got, size := t.state()
+		err := l.readRemote(&t)
+		got, _ := t.state()
 		switch {
-		case got == before: // not allowed: ask for the message
+		case got == before && err != errOtherProcess: // not allowed: ask for the message
 			l.cma = cmaFails
-		case !l.state.stillJoined(): // its memory may have been reused before it was read
-			l.readTermination()
-			l.e.engine.Fail(l.err)
-			return false
-		case got < size || l.processEnded(): // another process may have its number by now
-			l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
-			l.e.engine.Fail(l.err)
-			return false
 		default:
-			l.reply(&t, complete)
-			l.finish(&t)
-			return true
+			return l.finishRead(&t)
 		}
 	}
 	l.reply(&t, pulls)
 	l.in.partials = append(l.in.partials, t)
 	return true
+}
+
+// finishRead completes the receive of a message that was read in the peer's memory. It drops
+// what was read if the peer may have had something else there: if it has terminated, or has
+// revoked the communicator. It returns false if the peer has gone.
+func (l *link) finishRead(t *partial) bool {
+	whole, s := t.complete(), t.recv.Step
+	unchanged := l.state.unchanged(l.heard)
+	l.reply(t, complete) // before anything that polls: its frame may be at the head of the ring
+	if whole && (unchanged || l.explain(s.Context)) {
+		l.finish(t)
+		return true
+	}
+	if !whole && l.explain(s.Context) {
+		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
+	}
+	if l.err == nil {
+		return true
+	}
+	l.e.engine.FailStep(s, l.err)
+	return false
 }
 
 // reply answers the announcement of a message, and takes its frame, unless that was
@@ -208,23 +225,26 @@ func (l *link) reply(t *partial, r reply) {
 
 // readRemote reads a message from the peer's memory, in pieces that stay in cache
 // where they are combined. It leaves off at an error.
-func (l *link) readRemote(t *partial) {
-	pid, address := l.pid, uintptr(t.remote.address)
+func (l *link) readRemote(t *partial) error {
+	address := uintptr(t.remote.address)
 	if r := t.recv; r.Combine != nil {
 		elem := max(r.Elem, 1)
 		for r.Got < len(r.Into) {
 			n := min(max(bulkLen/elem, 1)*elem, len(r.Into)-r.Got)
 			b := l.e.bulkBuffer(n)
-			if readPeer(pid, b, address+uintptr(r.Got)) != nil {
-				return
+			if err := l.process.read(b, address+uintptr(r.Got)); err != nil {
+				return err
 			}
 			r.Put(b)
 		}
-		return
+		return nil
 	}
-	if r := t.recv; readPeer(pid, r.Into[r.Got:], address+uintptr(r.Got)) == nil {
+	r := t.recv
+	err := l.process.read(r.Into[r.Got:], address+uintptr(r.Got))
+	if err == nil {
 		r.Got = len(r.Into)
 	}
+	return err
 }
 
 // bulkLen is how many bytes are read at a time that are combined.

@@ -116,8 +116,8 @@ func TestAPeerCannotChangeItsProcess(t *testing.T) {
 	if err := receive(t.Context(), ends[0], sig, 1, into); err != nil || !bytes.Equal(into, data) {
 		t.Errorf("another message arrived, or %v", err)
 	}
-	if err := <-sent; err != nil || l.pid != os.Getpid() {
-		t.Errorf("rank 0 reads the memory of process %d, and rank 1 says %v", l.pid, err)
+	if err := <-sent; err != nil || l.process.pid != os.Getpid() {
+		t.Errorf("rank 0 reads the memory of process %d, and rank 1 says %v", l.process.pid, err)
 	}
 }
 

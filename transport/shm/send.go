@@ -56,7 +56,7 @@ const (
 
 // An outgoing is a message of a step to one rank that is not completely written.
 type outgoing struct {
-	op            *progress.Op
+	op            *progress.Op // nil once it is abandoned
 	link          *link
 	data          []byte
 	sent          int       // bytes that are written
@@ -69,6 +69,7 @@ type outgoing struct {
 // start posts every receive and sends what there is room for.
 func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 	o.Start(o, match.Call{Signature: step.Signature, Hash: e.calls.hash(step.Signature.Call)}, step.Recvs)
+	o.Index = step.Index
 	o.Add(len(step.Recvs) + 1) // 1: the step is not complete before all of it has started
 	for i := range o.Recvs {
 		r := &o.Recvs[i]
@@ -155,6 +156,12 @@ func (e *Endpoint) flush() {
 	if len(q.queue) > 0 {
 		kept := q.queue[:0]
 		for i := 0; i < len(q.queue); {
+			if m := &q.queue[i]; m.abandoned() {
+				if i++; !m.writeEnd() {
+					kept = append(kept, *m)
+				}
+				continue
+			}
 			n := max(q.queue[i].group, 1)
 			group := q.queue[i : i+n]
 			i += n
@@ -170,9 +177,11 @@ func (e *Endpoint) flush() {
 		kept := q.rendezvous[:0]
 		for i := range q.rendezvous {
 			r := &q.rendezvous[i]
-			if !r.op.Over() && e.finishRendezvous(r) {
+			if (r.abandoned() || !r.op.Over()) && e.finishRendezvous(r) {
 				r.link.freePlace(r.place)
-				r.op.Complete(1)
+				if !r.abandoned() {
+					r.op.Complete(1)
+				}
 			} else {
 				kept = append(kept, *r)
 			}
@@ -294,16 +303,16 @@ func (q *sendQueue) cancel(o *progress.Op) {
 	q.rendezvous = slices.DeleteFunc(q.rendezvous, func(r pendingRendezvous) bool { return r.op == o })
 }
 
-// waitsForPeer reports whether a message of an operation in progress is queued or
-// announced.
+// waitsForPeer reports whether a message of an operation in progress, or an abandoned one, is
+// queued or announced.
 func (q *sendQueue) waitsForPeer() bool {
 	for i := range q.queue {
-		if !q.queue[i].op.Over() {
+		if m := &q.queue[i]; m.abandoned() || !m.op.Over() {
 			return true
 		}
 	}
 	for i := range q.rendezvous {
-		if !q.rendezvous[i].op.Over() {
+		if r := &q.rendezvous[i]; r.abandoned() || !r.op.Over() {
 			return true
 		}
 	}

@@ -60,12 +60,13 @@ func (s *rankState) stalledIn(context uint32) (sequence, hash uint32, ok bool) {
 	return 0, 0, false
 }
 
-// compareStalls compares the steps in progress with the stall records of the peer.
+// compareStalls compares the steps in progress with the stall records of the peer, if they are
+// of its communicators: one of other ranks may have the same number.
 func (l *link) compareStalls() {
 	e := l.e
 	e.engine.Steps(func(o *progress.Op) {
 		sequence, hash, ok := l.state.stalledIn(o.Context)
-		if !ok {
+		if !ok || !e.engine.IsMember(o.Context, l.peer) {
 			return
 		}
 		theirs := match.Call{Signature: transport.Signature{Context: o.Context, Sequence: sequence}, Hash: hash}
@@ -76,7 +77,7 @@ func (l *link) compareStalls() {
 	})
 }
 
-// checkCloses fails the endpoint if a step waits for the peer, which lingers. All that it
+// checkCloses fails the steps that wait for the peer, which lingers. All that it
 // has sent in steps was there before.
 func (l *link) checkCloses() {
 	if l.err != nil || l.state.closes.Load() == 0 {
@@ -84,7 +85,7 @@ func (l *link) checkCloses() {
 	}
 	l.e.engine.Steps(func(o *progress.Op) {
 		if l.lacks(o) {
-			l.e.engine.Fail(&transport.PeerError{Peer: l.peer, Err: transport.ErrLeft, Reason: "it leaves as soon as its messages are received"})
+			l.e.engine.FailStep(&o.Step, &transport.PeerError{Peer: l.peer, Err: transport.ErrLeft, Reason: "it leaves as soon as its messages are received"})
 		}
 	})
 }
@@ -104,6 +105,7 @@ func (l *link) checkAlive() {
 	}
 	gone := l.processEnded()
 	if gone && l.wasGone && l.state.lifecycle() == joined {
+		l.hear()
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
 	}
 	l.wasGone = gone

@@ -241,30 +241,40 @@ const (
 	readMost  = 512 << 10 // bytes that are read in one system call
 )
 
-// readPeer reads another process's memory.
-func readPeer(pid int, into []byte, address uintptr) error {
-	for len(into) > 0 {
-		local := unix.Iovec{Base: &into[0]}
-		local.SetLen(min(len(into), readMost))
-		remote := unix.RemoteIovec{Base: address, Len: min(len(into), readMost)}
-		var n uintptr
+// readPeer reads another process's memory, and after it a word: what was read is of a
+// process that has both.
+func readPeer(pid int, into []byte, address uintptr, word *uint64, wordAddress uintptr) error {
+	for {
+		n := min(len(into), readMost)
+		local := [2]unix.Iovec{{Base: unsafe.SliceData(into)}, {Base: (*byte)(unsafe.Pointer(word))}}
+		local[0].SetLen(n)
+		local[1].SetLen(int(unsafe.Sizeof(*word)))
+		remote := [2]unix.RemoteIovec{{Base: address, Len: n}, {Base: wordAddress, Len: int(unsafe.Sizeof(*word))}}
+		pieces := uintptr(2)
+		if n < len(into) {
+			pieces = 1
+		}
+		var read uintptr
 		var errno syscall.Errno
-		if remote.Len <= readShort { // only in a direct call do the pointers keep what they point to
-			n, _, errno = syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
-				uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		if n <= readShort { // only in a direct call do the pointers keep what they point to
+			read, _, errno = syscall.RawSyscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+				uintptr(unsafe.Pointer(&local)), pieces, uintptr(unsafe.Pointer(&remote)), pieces, 0)
 		} else {
-			n, _, errno = syscall.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
-				uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+			read, _, errno = syscall.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(pid),
+				uintptr(unsafe.Pointer(&local)), pieces, uintptr(unsafe.Pointer(&remote)), pieces, 0)
 		}
 		switch {
 		case errno == unix.EINTR:
 			continue
 		case errno != 0:
 			return errno
-		case n == 0:
+		case read == 0:
+			return io.ErrUnexpectedEOF
+		case read > uintptr(len(into)): // both
+			return nil
+		}
+		if into, address = into[read:], address+read; len(into) == 0 {
 			return io.ErrUnexpectedEOF
 		}
-		into, address = into[n:], address+n
 	}
-	return nil
 }

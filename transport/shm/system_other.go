@@ -32,4 +32,5 @@ func core() int                                                  { return -1 }
 func migrate(int)                                                {}
 func allowPtrace()                                               {}
 func collapse(uintptr, uintptr) (later bool, took time.Duration) { return false, 0 }
-func readPeer(int, []byte, uintptr) error                        { return errors.ErrUnsupported }
+
+func readPeer(int, []byte, uintptr, *uint64, uintptr) error { return errors.ErrUnsupported }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -22,9 +23,16 @@ type taggedLink struct {
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
 	reading  []*progress.PendingSend // messages that the peer may read in this process's memory
-	copies   int                     // pending sends out of copies, for which no operation waits
+	copies   []announcedCopy         // for which no operation waits
 	held     int                     // what the eager messages of the peer count that were not received
 	unsent   int                     // what all copies of messages count: the credits bound it
+	take     func(*match.Tagged)     // takeOffered
+}
+
+// An announcedCopy is a message that is sent by rendezvous out of its copy.
+type announcedCopy struct {
+	*progress.PendingSend
+	context uint32
 }
 
 // A controlFrame is a frame of the tagged-message protocol without contents.
@@ -105,7 +113,7 @@ func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
 	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typeName))
 	switch {
 	case f.kind == rtsFrame:
-		c.setRTS(f.send, b)
+		c.setRTS(f.send, l.e.address(f.send.Data), b)
 	case f.kind == withdrawFrame:
 		c.setFragment(0, 0, f.send.Number, b)
 	case b != noBuffer:
@@ -142,6 +150,7 @@ func (l *link) writeControl(f controlFrame) bool {
 
 // SendRTS implements [progress.Wire].
 func (l *link) SendRTS(s *progress.PendingSend, m transport.Match, typeName string) {
+	l.offer(s)
 	l.enqueueTagged(taggedFrame{kind: rtsFrame, match: m, typeName: typeName, send: s})
 }
 
@@ -160,6 +169,10 @@ func (l *link) Withdrawn(s *progress.PendingSend) {
 	other := func(s2 *progress.PendingSend) bool { return s2 == s }
 	l.tagged.cleared = slices.DeleteFunc(l.tagged.cleared, other)
 	l.tagged.reading = slices.DeleteFunc(l.tagged.reading, other)
+	if s.Offer != 0 {
+		l.e.state.decide(offer(s.Offer)) // the receiver may come later
+	}
+	l.e.out.offers.end(s)
 }
 
 // Gone implements [progress.Wire].
@@ -197,15 +210,26 @@ func (l *link) flushTagged() bool {
 			if !s.Copied() {
 				s.Complete()
 			} else {
-				t.copies--
-				t.unsent -= len(s.Data) + transport.MessageCost
-				t.Credits.Refund(len(s.Data))
-				(*hooks)(l.e).AddWaiters(l.peer, -1)
+				l.endCopy(s)
 			}
 		}
 		l.e.polls.progressed = true
 	}
-	return len(t.controls)+len(t.frames)+len(t.cleared)+t.copies > 0
+	return len(t.controls)+len(t.frames)+len(t.cleared)+len(t.copies) > 0
+}
+
+// endCopy ends the sending of a copy that was announced.
+func (l *link) endCopy(s *progress.PendingSend) {
+	t := &l.tagged
+	t.copies = slices.DeleteFunc(t.copies, func(c announcedCopy) bool { return c.PendingSend == s })
+	t.dropCopy(len(s.Data))
+	(*hooks)(l.e).AddWaiters(l.peer, -1)
+}
+
+// dropCopy forgets a copy of some size, and takes its credits back.
+func (t *taggedLink) dropCopy(size int) {
+	t.unsent -= size + transport.MessageCost
+	t.Credits.Refund(size)
 }
 
 // flushFrame writes a frame that waits for room, or announces its message instead.
@@ -231,7 +255,7 @@ func (l *link) switchToRendezvous(f *taggedFrame) bool {
 	}
 	s := l.tagged.AnnounceCopy(f.data)
 	l.writeTagged(&taggedFrame{kind: rtsFrame, match: f.match, typeName: f.typeName, send: s}, nil)
-	l.tagged.copies++
+	l.tagged.copies = append(l.tagged.copies, announcedCopy{s, f.match.Context})
 	(*hooks)(l.e).AddWaiters(l.peer, 1)
 	return true
 }
@@ -268,7 +292,7 @@ func (e *Endpoint) startFlusher() {
 func (e *Endpoint) needsFlusher() bool {
 	for i := range e.links {
 		t := &e.links[i].tagged
-		if len(t.controls)+t.copies > 0 || t.unsent > 0 || slices.ContainsFunc(t.frames, func(f taggedFrame) bool { return f.kind == withdrawFrame }) {
+		if len(t.controls)+len(t.copies) > 0 || t.unsent > 0 || slices.ContainsFunc(t.frames, func(f taggedFrame) bool { return f.kind == withdrawFrame }) {
 			return true
 		}
 	}

@@ -37,8 +37,8 @@ func TestAnEagerMessageDoesNotWaitForOtherRanksToRead(t *testing.T) {
 		}
 	}
 	until(ends[0], func() bool { return !ends[0].polls.unflushed })
-	if l := &ends[0].links[1].tagged; l.Waiters != 0 || l.copies != 0 {
-		t.Errorf("%d operations wait, %d copies are kept, after all messages were received", l.Waiters, l.copies)
+	if l := &ends[0].links[1].tagged; l.Waiters != 0 || len(l.copies) != 0 {
+		t.Errorf("%d operations wait, %d copies are kept, after all messages were received", l.Waiters, len(l.copies))
 	}
 }
 
@@ -50,7 +50,7 @@ func TestNoOperationWaitsForTheReceiverOfACopyThatHasGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(ends[0], func() bool { return ends[0].links[1].tagged.copies == 1 })
+	until(ends[0], func() bool { return len(ends[0].links[1].tagged.copies) == 1 })
 	ends[1].Close()
 	until(ends[0], func() bool { return !ends[0].polls.unflushed && ends[0].links[1].tagged.Waiters == 0 })
 }

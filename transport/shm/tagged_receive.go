@@ -1,10 +1,12 @@
 package shm
 
 import (
+	"errors"
 	"slices"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -23,17 +25,18 @@ func (l *link) receiveTagged(c *cell, k frameKind) bool {
 		l.e.engine.Tagged().Withdraw(l.peer, p.number)
 	case ctsFrame:
 		l.clear(p.number)
-	case addressFrame:
-		return l.receiveAddress(&p)
-	case placeFrame:
-		return l.receivePlace(&p)
+		l.tagged.AnnounceKeptBack()
+	case addressFrame, placeFrame:
+		return l.receiveAddress(&p, k == placeFrame)
 	case readFrame:
 		s := l.tagged.endReading(p.number)
 		if s == nil {
-			l.protocolError()
-			return false
+			s = l.endOffer(p.number)
 		}
-		s.Complete()
+		if s != nil { // otherwise its communicator is revoked
+			s.Complete()
+			l.tagged.AnnounceKeptBack()
+		}
 	case creditFrame:
 		if p.offset > totalMax {
 			l.protocolError()
@@ -58,6 +61,9 @@ const taggedRemoteMin = 16 << 10
 // otherwise with the contents. The peer asks again if it cannot.
 func (l *link) clear(number uint32) {
 	s := l.tagged.endReading(number)
+	if s == nil {
+		s = l.endOffer(number)
+	}
 	if s == nil {
 		if s = l.tagged.CTS(number); s == nil {
 			return // it is withdrawn
@@ -92,30 +98,55 @@ func (t *taggedLink) endReading(number uint32) *progress.PendingSend {
 	return s
 }
 
-// receiveAddress reads the contents of a message that this rank has asked for in the
-// peer's memory. If that is not possible, it asks for them again.
-func (l *link) receiveAddress(p *fragmentPayload) bool {
+// receiveAddress reads the contents of a message that this rank has asked for where the
+// peer says.
+func (l *link) receiveAddress(p *fragmentPayload, shared bool) bool {
 	m := l.e.engine.Tagged().Requested(l.peer, p.number)
-	if m == nil || m.Got > 0 || m.Size == 0 {
+	if m == nil { // its communicator is revoked
+		l.take()
+		l.control(controlFrame{kind: readFrame, number: p.number})
+		return true
+	}
+	if m.Got > 0 || m.Size == 0 {
 		l.protocolError()
 		return false
 	}
 	l.take()
-	if !l.canReadPeer() || readPeer(l.pid, m.Data, uintptr(p.offset)) != nil {
-		l.cma = cmaFails
-		l.control(controlFrame{kind: ctsFrame, number: p.number})
-		return true
+	return l.fetch(m, p.offset, shared)
+}
+
+// fetch reads a message at an address of the peer's memory, or in its arena. If that is not
+// possible, it asks for the message. It returns false if the peer has gone, or is none.
+func (l *link) fetch(m *match.Tagged, address uint64, shared bool) bool {
+	var err error
+	if shared {
+		var b []byte
+		if b, err = l.shared(address, uint64(m.Size)); b == nil && err == nil {
+			l.protocolError()
+			return false
+		}
+		copy(m.Data, b)
+	} else {
+		err = errors.ErrUnsupported
+		if l.canReadPeer() {
+			err = l.process.read(m.Data, uintptr(address))
+		}
+		if err != nil {
+			l.cma = cmaFails
+		}
 	}
 	switch {
-	case !l.state.stillJoined(): // its memory may have been reused before it was read
-		l.readTermination()
-		return false
-	case l.processEnded(): // another process may have its number by now
+	case err == errOtherProcess:
 		l.end(&transport.PeerError{Peer: l.peer, Err: transport.ErrLost, Reason: "its process has ended"})
 		return false
+	case err != nil:
+		l.control(controlFrame{kind: ctsFrame, number: m.Number})
+		return true
+	case !l.state.unchanged(l.heard) && !l.explain(m.Context): // its memory may have been reused before it was read
+		return l.err == nil
 	}
 	m.Got = m.Size
-	l.control(controlFrame{kind: readFrame, number: p.number})
+	l.control(controlFrame{kind: readFrame, number: m.Number})
 	m.Done(nil)
 	return true
 }
@@ -123,8 +154,12 @@ func (l *link) receiveAddress(p *fragmentPayload) bool {
 // receiveFragment takes contents of a message that this rank has asked for, n bytes.
 func (l *link) receiveFragment(n uint32, p *fragmentPayload) bool {
 	m := l.e.engine.Tagged().Requested(l.peer, p.number)
+	if m == nil { // its communicator is revoked
+		l.take()
+		return true
+	}
 	b, ok := l.staged(p.buffer, n)
-	if m == nil || !ok || p.offset != uint64(m.Got) || int(n) > m.Size-m.Got {
+	if !ok || p.offset != uint64(m.Got) || int(n) > m.Size-m.Got {
 		l.protocolError()
 		return false
 	}
@@ -201,16 +236,18 @@ func (l *link) receiveAnnouncement(c *cell, k frameKind) bool {
 			b, ok = rts.typeName[:h.size], true
 		}
 	} else {
-		b, ok = l.staged(rts.buffer, h.size)
+		b, ok = l.staged(*rts.buffer(), h.size)
 	}
-	if !ok || h.tagValue() < 0 || rts.total > totalMax {
+	if !ok || h.tagValue() < 0 || rts.total > totalMax || l.e.engine.Tagged().Overrun(l.peer) {
 		l.protocolError()
 		return false
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(rts.total), Type: l.tagged.TypeName(b)}
 	l.take()
 	if l.err == nil {
-		l.e.engine.Announced(&info, h.context, rts.number)
+		l.e.engine.Offered(&info, h.context, rts.number, match.Offer{
+			ID: uint64(rts.offer), Address: rts.address &^ inArena, Shared: rts.address&inArena != 0, Take: l.tagged.take,
+		})
 	}
 	return true
 }
@@ -219,11 +256,8 @@ func (l *link) receiveAnnouncement(c *cell, k frameKind) bool {
 // nothing is written to it any more.
 func (l *link) dropTagged() {
 	t := &l.tagged
-	t.controls, t.frames, t.cleared, t.reading, t.unsent = nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
+	(*hooks)(l.e).AddWaiters(l.peer, -len(t.copies))
+	t.controls, t.frames, t.cleared, t.reading, t.copies, t.unsent = nil, nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
 	l.e.engine.PeerGone(l.peer, l.err)
 	t.Drop()
-	if t.copies > 0 {
-		(*hooks)(l.e).AddWaiters(l.peer, -t.copies)
-		t.copies = 0
-	}
 }

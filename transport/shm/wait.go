@@ -97,7 +97,7 @@ func (e *Endpoint) checkEvents(o *progress.Op) {
 	if e.engine.Entering.Load() > 0 {
 		e.yieldLock()
 	}
-	if e.polls.terminated || e.polls.everyLink() {
+	if e.polls.terminated || e.polls.everyLink() || e.state.told.Load() != e.polls.told {
 		e.checkPeers()
 	}
 	for i := 0; i < len(e.polls.busy); i++ {

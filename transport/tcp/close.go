@@ -96,23 +96,13 @@ func (l *link) sendsStep() bool {
 
 // dropSteps drops the messages of steps, none of which has begun.
 func (s *sendBuffer) dropSteps() {
-	before := 0 // the one that is being written
-	for i := range s.queue {
-		if i < s.current && s.queue[i].op != nil {
-			before++
-		}
-	}
-	s.queue = slices.DeleteFunc(s.queue, func(m outgoing) bool { return m.op != nil })
-	s.current -= before
+	s.drop(func(m *outgoing) bool { return m.op != nil })
 }
 
 // dropSteps drops the receives of steps. What is still to come for them is thrown away.
 func (in *recvBuffer) dropSteps() {
 	in.queue.CancelAll()
-	in.partial.recv = nil
-	for i := range in.partials {
-		in.partials[i].recv = nil
-	}
+	in.discard(func(uint32) bool { return true })
 }
 
 // linger waits until all messages have left this machine, or their receivers have gone,
@@ -174,16 +164,17 @@ func (l *link) leave() {
 	l.parse()
 	l.receive()
 	l.flush()
-	if l.undelivered() == 0 && l.err == nil && !l.notice.done {
+	if l.undelivered() == 0 && l.err == nil && !l.notice.done && !l.out.dropped {
 		l.queueNotice()
 		l.writeNotice(nil, l.e.engine.LeavingNotice())
 	}
 }
 
 // undelivered returns how many bytes to the peer have not left this machine, without the
-// termination notice.
+// termination notice. Nothing is waited for behind a message that was dropped when a part
+// of it was written.
 func (l *link) undelivered() int {
-	if l.err != nil || l.phase != up {
+	if l.err != nil || l.phase != up || l.out.dropped {
 		return 0
 	}
 	n := len(l.out.head) + len(l.out.body) + l.stream.unsent()
@@ -204,6 +195,9 @@ func (e *Endpoint) awaitAcknowledgments(deadline, noticeDeadline time.Time) erro
 		for pause := time.Duration(0); l.closedHere(); pause = nextPause(pause) {
 			n, now := l.stream.unacknowledged(), time.Now()
 			data := n - l.notice.size - 1
+			if l.out.dropped {
+				data = 0
+			}
 			if n == 0 || l.remote && l.stream.silent() || data <= 0 && (l.stream.unsent() == 0 || now.After(noticeDeadline)) {
 				break
 			}

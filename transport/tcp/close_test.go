@@ -26,12 +26,11 @@ func TestCloseThatIsToldNotToWaitSaysWhatItCouldNotDeliver(t *testing.T) {
 			closed := make(chan error, 1)
 			go func() { closed <- from.Close() }()
 			cluster.Until(from.hasClosed)
-			ctx, cancel := context.WithCancelCause(context.Background())
-			cancel(errors.New("no patience"))
-			from.Exchange(ctx, transport.Step{Signature: sig})
+			impatient := errors.New("no patience")
+			from.Abort(impatient)
 			var u *transport.UndeliveredError
-			if err := <-closed; !errors.As(err, &u) || u.Peer != 1 || u.Bytes < len("a message") || !errors.Is(err, context.Cause(ctx)) {
-				t.Errorf("Close: %v, want %v", err, &transport.UndeliveredError{Peer: 1, Bytes: len("a message"), Err: context.Cause(ctx)})
+			if err := <-closed; !errors.As(err, &u) || u.Peer != 1 || u.Bytes < len("a message") || !errors.Is(err, impatient) {
+				t.Errorf("Close: %v, want %v", err, &transport.UndeliveredError{Peer: 1, Bytes: len("a message"), Err: impatient})
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	version = 2
+	version = 3
 
 	lookAgain    = 2 * time.Second  // between two looks whether a peer that does not answer is still there
 	crossTimeout = 10 * time.Second // for the connection of a peer whose own request wins

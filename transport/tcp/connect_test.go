@@ -75,7 +75,7 @@ func TestARankIsToldWhyItsRequestIsRefused(t *testing.T) {
 	if _, _, err := readReply(bytes.NewReader(appendReply(nil, accepted, "")[:0])); !errors.Is(err, proof.ErrDropped) {
 		t.Errorf("no reply: %v", err)
 	}
-	if got, want := refusal(t, ends[0], 1, newer), "it speaks version 2, this rank version 3"; got != want {
+	if got, want := refusal(t, ends[0], 1, newer), "it speaks version 3, this rank version 4"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got, want := refusal(t, ends[0], 1, appendRequest(nil, 4)), "its job has 3 ranks, and this one 4"; got != want {

@@ -13,7 +13,8 @@
 // from there. Once a header announces 4 KiB or more that are still to come, it reads them
 // straight to where they go, or, where they are combined, into a buffer of 256 KiB.
 // Tagged messages are eager up to 64 KiB, and go by rendezvous (RTS, CTS, fragments)
-// beyond. frame.go has the wire format, docs/transports.md the protocols.
+// beyond. Short ones that are started one after the other are written together
+// (burst.go). frame.go has the wire format, docs/transports.md the protocols.
 //
 // # Progress
 //
@@ -33,6 +34,7 @@
 // A rank that closes its endpoint or gives up writes a termination notice on every
 // connection. A connection that ends without one is a lost rank. So is a rank from whose
 // host no packet comes any more (hosts.go), and one of which the launcher says so
-// ([Endpoint.Lost]). A rank that waits for a silent peer sends it a stall probe with its call after 10 ms; if
+// ([Endpoint.Lost]). Either revokes the communicators of the rank, and the others go on
+// (revoke.go). A rank that waits for a silent peer sends it a stall probe with its call after 10 ms; if
 // the peer is in another call, both get a mismatch.
 package tcp

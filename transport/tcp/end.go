@@ -10,11 +10,11 @@ import (
 
 // terminate drops all that is in progress on the link, and writes this endpoint's
 // termination notice. The frame that has begun comes first, in a copy, since the
-// memory of the step goes back to its owner; then tagged messages that were sent
-// eagerly.
+// memory of the step goes back to its owner; then revocations, and tagged messages that
+// were sent eagerly.
 func (l *link) terminate() {
 	e := l.e
-	eager := l.out.queuedFrames()
+	rest := slices.Concat(l.out.controls, l.out.queuedFrames())
 	l.in.queue.CancelAll()
 	l.out.queue, l.out.controls, l.out.current = nil, nil, -1
 	l.setTaggedQueued(false)
@@ -26,7 +26,7 @@ func (l *link) terminate() {
 	if l.phase < up {
 		return // attach comes here again
 	}
-	l.writeNotice(slices.Concat(l.out.head, l.out.body, eager), e.engine.Notice())
+	l.writeNotice(slices.Concat(l.out.head, l.out.body, rest), e.engine.Notice())
 }
 
 // writeNotice writes a termination notice behind some frames.
@@ -90,8 +90,6 @@ func (l *link) handleNotice(h header, text []byte) error {
 	if err != nil {
 		return err
 	}
-	why := n.PeerError(l.e.cfg.Rank, l.peer)
-	l.end(why)
-	l.e.engine.HearMismatch(why)
+	l.end(n.PeerError(l.e.cfg.Rank, l.peer))
 	return nil
 }

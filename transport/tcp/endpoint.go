@@ -59,6 +59,7 @@ type Endpoint struct {
 	polls      pollSet
 	bulk       []byte // where bytes are read to that are combined then
 	queued     queuedFrames
+	bursts     bursts
 }
 
 // A background is what goroutines need that the endpoint starts.
@@ -119,6 +120,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 		local = cfg.Size
 	}
 	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &openEndpoints)}
+	e.bursts.time, e.bursts.delay = burstTime, burstDelay
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
 	e.connecting.prover = proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)
@@ -229,3 +231,6 @@ func (e *Endpoint) CheckUnreceived() error {
 	}
 	return e.engine.UnreceivedTagged()
 }
+
+// Abort implements [transport.Endpoint].
+func (e *Endpoint) Abort(why error) { e.engine.Abort(why) }

@@ -32,6 +32,9 @@ const (
 	// begun, until it may resume.
 	holdFrame
 	resumeFrame
+
+	// A communicator is revoked. The context is its number; the text says why.
+	revocationFrame
 )
 
 const (
@@ -88,7 +91,7 @@ func parseHeader(b []byte) (header, error) {
 		total:    int(total),
 	}
 	switch {
-	case h.kind < messageFrame || h.kind > resumeFrame || b[1] != 0:
+	case h.kind < messageFrame || h.kind > revocationFrame || b[1] != 0:
 		return h, fmt.Errorf("a frame of kind %d", h.kind)
 	case h.text > textMax:
 		return h, fmt.Errorf("a text of %d bytes", h.text)

@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,9 +18,14 @@ var _ progress.Transport = (*hooks)(nil)
 func (h *hooks) Progress(o *progress.Op) { (*Endpoint)(h).progress(o) }
 func (h *hooks) Advance() bool           { return (*Endpoint)(h).advance() }
 func (h *hooks) Interrupt()              { h.polls.poller.wake() }
-func (h *hooks) BeforeWait(*progress.Op) { (*Endpoint)(h).settle() }
 func (h *hooks) BeforeUnlock()           {}
-func (h *hooks) Unblock(peer int)        { (*Endpoint)(h).recheck(h.links[peer]) }
+
+func (h *hooks) BeforeWait(*progress.Op) {
+	(*Endpoint)(h).endBursts()
+	(*Endpoint)(h).settle()
+}
+
+func (h *hooks) Unblock(peer int) { (*Endpoint)(h).recheck(h.links[peer]) }
 
 func (h *hooks) Terminate(error) {
 	e := (*Endpoint)(h)
@@ -54,6 +60,7 @@ func (h *hooks) Poll(from int, waits bool) {
 	if waits {
 		return
 	}
+	e.endBursts()
 	h.AddWaiters(from, 1)
 	defer h.AddWaiters(from, -1)
 	e.settle()
@@ -71,7 +78,7 @@ func (h *hooks) Settle() { (*Endpoint)(h).settle() }
 
 // PeerError keeps a link with a rank that has not left, so that the endpoint learns
 // when all have.
-func (h *hooks) PeerError(from int) error {
+func (h *hooks) PeerError(from int, context uint32) error {
 	if from != transport.Any {
 		if l := h.links[from]; l != nil {
 			return l.err
@@ -79,7 +86,7 @@ func (h *hooks) PeerError(from int) error {
 		return nil
 	}
 	next, linked := -1, false
-	err := h.engine.AllGone(func(peer int) error {
+	err := h.engine.AllGone(context, func(peer int) error {
 		switch l := h.links[peer]; {
 		case l == nil || l.err == nil && l.phase == idle:
 			if next < 0 {
@@ -132,7 +139,9 @@ func (h *hooks) ReturnCredits(peer, size int) {
 }
 
 func (h *hooks) SendCTS(peer int, number uint32) {
-	h.links[peer].controlSoon(header{kind: ctsFrame, sequence: number})
+	l, m := h.links[peer], h.engine.Tagged().Requested(peer, number)
+	l.tagged.asked = append(l.tagged.asked, asked{number: number, context: m.Context, rest: m.Size})
+	l.controlSoon(header{kind: ctsFrame, sequence: number})
 }
 
 func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byte) (bool, error) {
@@ -140,23 +149,41 @@ func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byt
 	if len(typeName) > callMax {
 		return false, fmt.Errorf("tcp: the type's text has %d bytes, at most %d are allowed", len(typeName), callMax)
 	}
+	if !e.bursts.starting {
+		e.endBursts()
+	}
 	l := e.dialed(to)
 	if l.phase != up && l.err == nil {
 		return false, progress.ErrNoLink
 	}
-	e.engine.Guard(func() { l.poll(); e.settle() }) // a rank that only sends would never learn otherwise that the peer has gone
-	if err := e.engine.Err(); err != nil {
+	looked := !l.in.fresh && l.listens()
+	if looked { // a rank that only sends would never learn otherwise that the peer has gone
+		l.look()
+	}
+	l.in.fresh = false
+	if err := l.mayWrite(); err != nil || len(data) > match.EagerMax {
 		return false, err
 	}
-	if l.err != nil {
-		return false, l.err
-	}
-	if len(data) > match.EagerMax || !l.tagged.Credits.Use(len(data)) {
-		return false, nil
+	if !l.tagged.Credits.Use(len(data)) {
+		if looked {
+			return false, nil
+		}
+		l.look() // the peer may have returned some
+		if err := l.mayWrite(); err != nil || !l.tagged.Credits.Use(len(data)) {
+			return false, err
+		}
 	}
 	l.enqueueTagged(header{kind: eagerFrame, body: len(data), context: m.Context, total: len(data)}, m.Tag, typeName, data)
 	return true, nil
 }
+
+// look takes what the peer has sent, for an operation that waits for nothing.
+func (l *link) look() {
+	l.e.engine.Guard(func() { l.poll(); l.e.settle() })
+}
+
+// mayWrite returns why nothing can be written to the peer any more, or nil.
+func (l *link) mayWrite() error { return cmp.Or(l.e.engine.Err(), l.err) }
 
 func (h *hooks) SendWhenRoom(*progress.Message)  {} // there is always room
 func (h *hooks) DropUnwritten(*progress.Message) {}

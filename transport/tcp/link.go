@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // A phase is how far a link has come.
@@ -32,6 +33,7 @@ type link struct {
 	out    sendBuffer
 	in     recvBuffer
 	tagged taggedLink
+	burst  burst
 	notice noticeState
 }
 
@@ -104,20 +106,25 @@ func (l *link) attach(s stream) {
 	close(l.opened)
 	l.in.buf = make([]byte, inLen)
 	l.out.buf = make([]byte, 0, outMax+copyMax)
+	l.tellRevocations()
 	e := l.e
 	if e.engine.Failed() {
 		l.terminate()
 		return
 	}
 	l.flush()
+	if len(l.out.controls) > 0 {
+		l.flushLater()
+	}
 	e.engine.LinkUp(l.peer)
 	if l.wants() != 0 {
 		e.engine.Interrupt() // the owner does not poll this link yet
 	}
 }
 
-// end notes that nothing comes from the peer any more, and why. It fails the endpoint
-// if a step waits for the peer.
+// end notes that nothing comes from the peer any more, and why. It revokes the
+// communicators of steps that wait for the peer and, unless the peer has left, all others
+// that it belongs to.
 func (l *link) end(err error) {
 	if l.err != nil {
 		return
@@ -134,12 +141,26 @@ func (l *link) end(err error) {
 	l.failWaiters()
 }
 
-// failWaiters fails the endpoint if a step waits for a peer from which nothing comes
-// any more.
+// failWaiters revokes the communicators of steps that wait for a peer from which nothing
+// comes any more.
 func (l *link) failWaiters() {
-	if l.err != nil && (!l.in.queue.Idle() || len(l.out.queue) > 0) {
-		l.e.engine.Fail(l.err)
+	if l.err == nil {
+		return
 	}
+	for s := l.waiting(); s != nil && !l.e.engine.Failed(); s = l.waiting() {
+		l.e.engine.FailStep(s, l.err)
+	}
+}
+
+// waiting returns a step that waits for the peer of a link that has ended, or nil.
+func (l *link) waiting() *match.Step {
+	if !l.in.queue.Idle() {
+		return l.in.queue.Receives()[0].Step
+	}
+	if len(l.out.queue) > 0 {
+		return &l.out.queue[0].op.Step
+	}
+	return nil
 }
 
 // lost ends the link because the connection with the peer broke.

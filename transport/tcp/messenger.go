@@ -12,24 +12,31 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName
 }
 
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
-// message are on their way, the endpoint's part in the job ends.
+// message are on their way, its communicator is revoked.
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
+	e.endBurstsBefore()
 	return e.engine.Recv(ctx, from, m, typeName, into)
 }
 
 // TryRecv implements [transport.Messenger], as Recv does.
 func (e *Endpoint) TryRecv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, bool, error) {
+	e.endBurstsBefore()
 	return e.engine.TryRecv(ctx, from, m, typeName, into)
 }
 
 // Probe implements [transport.Messenger].
 func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait bool) (transport.MessageInfo, bool, error) {
+	e.endBurstsBefore()
 	return e.engine.Probe(ctx, from, m, wait)
 }
 
 // StartSend implements [transport.Messenger].
 func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
-	e.engine.StartSend(ctx, r, to, m, typeName, data)
+	e.engine.Lock()
+	defer e.engine.Unlock()
+	e.bursts.starting = true
+	e.engine.StartSendLocked(ctx, r, to, m, typeName, data)
+	e.bursts.starting = false
 }
 
 // StartRecv implements [transport.Messenger], with the errors of Recv.

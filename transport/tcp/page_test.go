@@ -20,6 +20,8 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"partialMax": partialMax, "heldContextsMax": heldContextsMax,
 		"readAheadPause": int64(readAheadPause), "readAheadMax": readAheadMax, "lingerPause": int64(lingerPause),
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "spinLinks": spinLinks,
+		"listenEvery": int64(listenEvery), "burstMessageMax": burstMessageMax, "burstBytesMax": burstBytesMax,
+		"burstTime": int64(burstTime), "burstDelay": int64(burstDelay),
 		"stallTimeout": int64(stallTimeout), "closeTimeout": int64(closeTimeout),
 	})
 }
@@ -51,7 +53,7 @@ func TestThePageHasTheKindsOfFrames(t *testing.T) {
 	for i, name := range []string{
 		"messageFrame", "chunkFrame", "probeFrame", "leftFrame", "abortFrame", "mismatchFrame",
 		"eagerFrame", "rtsFrame", "withdrawFrame", "ctsFrame", "fragmentFrame", "creditFrame",
-		"holdFrame", "resumeFrame",
+		"holdFrame", "resumeFrame", "revocationFrame",
 	} {
 		if want := fmt.Sprintf("\n| %d | `%s` | ", i+1, name); !strings.Contains(section, want) {
 			t.Errorf("the page has not the row %s", want)
@@ -60,9 +62,9 @@ func TestThePageHasTheKindsOfFrames(t *testing.T) {
 	kinds := []frameKind{
 		messageFrame, chunkFrame, probeFrame, leftFrame, abortFrame, mismatchFrame,
 		eagerFrame, rtsFrame, withdrawFrame, ctsFrame, fragmentFrame, creditFrame,
-		holdFrame, resumeFrame,
+		holdFrame, resumeFrame, revocationFrame,
 	}
-	if want := []frameKind{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}; !reflect.DeepEqual(kinds, want) {
+	if want := []frameKind{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; !reflect.DeepEqual(kinds, want) {
 		t.Errorf("the kinds are numbered %d", kinds)
 	}
 	if want := "1 `accepted`, 2 `crossed`, 3 `hasAborted`, 4 `hasLeft` or 5 `refused`"; !strings.Contains(section, want) ||

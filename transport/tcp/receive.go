@@ -41,9 +41,10 @@ type recvBuffer struct {
 
 // A landing is where the bytes of the current frame go, and how many are to come.
 type landing struct {
-	message *match.Tagged // to a tagged message; if nil, to a message of a step,
-	partial               // which is the last one of which a frame has come
-	left    int           // bytes to come in this frame
+	discards bool          // they are thrown away
+	message  *match.Tagged // otherwise to a tagged message; if nil, to a message of a step,
+	partial                // which is the last one of which a frame has come
+	left     int           // bytes to come in this frame
 }
 
 // A partial is a message of a step of which not all frames have come. If it belongs
@@ -86,6 +87,8 @@ func (l *link) receive() {
 		switch {
 		case !direct:
 			l.in.hi += n
+		case l.in.discards:
+			l.put(p[:n])
 		case l.in.message != nil:
 			l.messageGot(n)
 		case l.in.recv != nil && l.in.recv.Combine == nil:
@@ -113,7 +116,7 @@ func (l *link) space() (p []byte, direct bool) {
 		switch r := in.recv; {
 		case in.message != nil:
 			return in.message.Data[in.message.Got:][:in.left], true
-		case r == nil:
+		case r == nil || in.discards:
 			return l.e.room(0, in.left), true
 		case r.Combine == nil:
 			return r.Into[r.Got : r.Got+in.left], true
@@ -178,6 +181,11 @@ func (l *link) beginFrame(h header, text []byte) bool {
 		l.in.left, l.in.rest = h.body, l.in.rest-h.body
 	case probeFrame:
 		l.e.engine.HandleProbe(&l.in.queue, l.peer, l.in.queue.CallOf(h.context, h.sequence, text))
+	case revocationFrame:
+		if err := l.handleRevocation(h, text); err != nil {
+			l.protocolError(err)
+			return false
+		}
 	case leftFrame, abortFrame, mismatchFrame:
 		if err := l.handleNotice(h, text); err != nil {
 			l.protocolError(err)
@@ -229,6 +237,7 @@ func (l *link) beginMessage(h header, text []byte) bool {
 	switch {
 	case verdict == match.Deliver:
 		p.recv = r
+	case verdict == match.Drop:
 	case l.e.engine.Refuse(verdict, l.peer, &m, r, s):
 		return false
 	case l.e.engine.Err() != nil: // this rank leaves
@@ -250,6 +259,10 @@ func (l *link) beginMessage(h header, text []byte) bool {
 func (l *link) put(p []byte) {
 	in := &l.in
 	switch {
+	case in.discards:
+		in.left -= len(p)
+		in.discards = in.left > 0
+		return
 	case in.message != nil:
 		copy(in.message.Data[in.message.Got:], p)
 		l.messageGot(len(p))

@@ -17,9 +17,11 @@ type sendBuffer struct {
 	held     map[uint32]struct{} // contexts in which the peer takes nothing now
 	ready    bool                // the peer has asked for a message, or resumed a context
 	broken   bool                // nothing can be written any more
+	dropped  bool                // the message of the current frame was dropped
 	head     []byte              // what is not written of the current frame: what lies in buf,
 	body     []byte              // and what lies in the caller's memory
 	buf      []byte
+	spare    []byte // memory of frames that are written
 }
 
 // An outgoing is a message to a peer.
@@ -83,6 +85,7 @@ func (s *sendBuffer) resume(context uint32) {
 // start posts every receive and sends what the sockets take.
 func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 	o.Start(o, match.Call{Signature: step.Signature}, step.Recvs)
+	o.Index = step.Index
 	o.Add(len(step.Recvs) + 1)
 	for i := range o.Recvs {
 		l := e.dialed(o.Recvs[i].From)
@@ -227,6 +230,7 @@ func (l *link) frameDone() bool {
 	i := s.current
 	s.current = -1
 	if i < 0 {
+		s.dropped = false
 		return true
 	}
 	m := s.queue[i]
@@ -235,6 +239,10 @@ func (l *link) frameDone() bool {
 	}
 	s.queue = slices.Delete(s.queue, i, i+1)
 	switch {
+	case m.frames:
+		if cap(m.data) <= 2*burstBytesMax {
+			s.spare = m.data
+		}
 	case m.op != nil:
 		m.op.Complete(1)
 	case m.send != nil:

@@ -17,7 +17,32 @@ import (
 // and go to where they are to be.
 type taggedLink struct {
 	progress.TaggedPeer
-	queued bool // frames wait to be written, also while no goroutine of the program waits
+	queued bool    // frames wait to be written, also while no goroutine of the program waits
+	asked  []asked // rendezvous messages of the peer, until all of their contents have come
+}
+
+// An asked message is one that the peer may send the contents of. Where its receive has
+// ended with its communicator, they are thrown away.
+type asked struct {
+	number, context uint32
+	rest            int // bytes to come
+}
+
+// fragment notes that bytes come of a message, and reports whether it was asked for them.
+func (l *taggedLink) fragment(number uint32, size int) bool {
+	i := slices.IndexFunc(l.asked, func(a asked) bool { return a.number == number })
+	if i < 0 || size > l.asked[i].rest {
+		return false
+	}
+	if l.asked[i].rest -= size; l.asked[i].rest == 0 {
+		l.asked = slices.Delete(l.asked, i, i+1)
+	}
+	return true
+}
+
+// withdrawn notes that no more comes of a message.
+func (l *taggedLink) withdrawn(number uint32) {
+	l.asked = slices.DeleteFunc(l.asked, func(a asked) bool { return a.number == number })
 }
 
 // expectsTagged reports whether an operation waits for a tagged message from the
@@ -29,15 +54,20 @@ func (l *link) expectsTagged() bool { return l.tagged.Waiters > 0 || l.e.polls.a
 func (l *link) enqueueTagged(h header, tag int, typeName string, data []byte) {
 	h.text = tagLen + len(typeName)
 	frame := l.out.buf[:0]
-	behind := l.out.pending()
+	deferred := h.kind == eagerFrame && l.defers(len(data))
+	behind := deferred || l.out.pending()
 	if behind {
-		frame = make([]byte, 0, headerLen+h.text+len(data))
+		frame = l.out.batch()
 	}
 	frame = binary.LittleEndian.AppendUint64(h.append(frame), uint64(tag))
 	frame = append(frame, typeName...)
 	switch {
 	case behind:
 		l.out.queue = append(l.out.queue, outgoing{frames: true, data: append(frame, data...)})
+		if deferred {
+			return
+		}
+		l.writeBurst()
 	case len(data) <= copyMax:
 		l.out.head = append(frame, data...)
 		l.flush()
@@ -46,6 +76,11 @@ func (l *link) enqueueTagged(h header, tag int, typeName string, data []byte) {
 		l.flush()
 		l.out.body = slices.Clone(l.out.body)
 	}
+	l.flushLater()
+}
+
+// flushLater has the flusher write what the stream has not taken.
+func (l *link) flushLater() {
 	if l.out.pending() && l.err == nil && !l.e.engine.Failed() {
 		l.e.watch(l)
 		l.setTaggedQueued(true)
@@ -97,9 +132,10 @@ func (l *link) SendWithdraw(s *progress.PendingSend) {
 	l.enqueueTagged(header{kind: withdrawFrame, sequence: s.Number}, 0, "", nil)
 }
 
-// Withdrawn implements [progress.Wire]. Contents that are queued have begun: they
-// cannot be withdrawn.
-func (l *link) Withdrawn(*progress.PendingSend) {}
+// Withdrawn implements [progress.Wire].
+func (l *link) Withdrawn(s *progress.PendingSend) {
+	l.out.drop(func(m *outgoing) bool { return m.send == s })
+}
 
 // Gone implements [progress.Wire].
 func (l *link) Gone() bool { return l.err != nil }
@@ -110,6 +146,7 @@ func (l *link) handleTagged(h header, text []byte) error {
 	case eagerFrame, rtsFrame:
 		return l.beginEager(h, text)
 	case withdrawFrame:
+		l.tagged.withdrawn(h.sequence)
 		l.e.engine.Tagged().Withdraw(l.peer, h.sequence)
 	case ctsFrame:
 		if s := l.tagged.CTS(h.sequence); s != nil {
@@ -118,12 +155,16 @@ func (l *link) handleTagged(h header, text []byte) error {
 			l.e.recheck(l)
 		}
 	case fragmentFrame:
-		m := l.e.engine.Tagged().Requested(l.peer, h.sequence)
-		if m == nil || h.body > m.Size-m.Got {
+		if !l.tagged.fragment(h.sequence, h.body) {
 			return fmt.Errorf("%d bytes of a tagged message that no receive has asked for", h.body)
 		}
-		l.in.message, l.in.left = m, h.body
-		l.messageGot(0)
+		l.in.left = h.body
+		if m := l.e.engine.Tagged().Requested(l.peer, h.sequence); m != nil {
+			l.in.message = m
+			l.messageGot(0)
+		} else {
+			l.in.discards = h.body > 0
+		}
 	case creditFrame:
 		l.tagged.Credits.Return(h.total)
 	case holdFrame:
@@ -150,6 +191,9 @@ func (l *link) beginEager(h header, text []byte) error {
 	}
 	info := transport.MessageInfo{From: l.peer, Tag: int(binary.LittleEndian.Uint64(text)), Size: h.total, Type: l.tagged.TypeName(text[tagLen:])}
 	if h.kind == rtsFrame {
+		if l.e.engine.Tagged().Overrun(l.peer) {
+			return errors.New("more announcements than a rank makes")
+		}
 		l.e.engine.Announced(&info, h.context, h.sequence)
 		return nil
 	}
@@ -187,6 +231,28 @@ func (l *link) dropTagged() {
 	}
 	l.e.engine.PeerGone(l.peer, l.err)
 	l.tagged.Drop()
+}
+
+// batch takes the last frames from the queue, if more may be written together with them,
+// and returns them, or memory for others.
+func (s *sendBuffer) batch() (frames []byte) {
+	if n := s.batched(); n == 0 || n > burstBytesMax {
+		frames, s.spare = s.spare[:0], nil
+		return frames
+	}
+	last := len(s.queue) - 1
+	frames = s.queue[last].data
+	s.queue = s.queue[:last]
+	return frames
+}
+
+// batched returns how many bytes of frames at the end of the queue may be written together
+// with others.
+func (s *sendBuffer) batched() int {
+	if n := len(s.queue); n > 0 && s.queue[n-1].frames && !s.queue[n-1].begun {
+		return len(s.queue[n-1].data)
+	}
+	return 0
 }
 
 // queuedFrames returns the frames of eager messages that wait for what is before them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -67,4 +68,45 @@ func TestInvalidTaggedMessagesEndTheConnection(t *testing.T) {
 			checkPeer(t, receiveTagged(e, 1, nil), 1, transport.ErrLost, "its connection carries")
 		})
 	}
+}
+
+// The sender has looked at what its receiver says a moment ago, which it does not do
+// before each message.
+func TestCreditsThatHaveComeAreUsedAtOnce(t *testing.T) {
+	ends := job(t, 2)
+	ctx := context.Background()
+	message := make([]byte, match.EagerMax)
+	sent := transport.TaggedMax / (len(message) + transport.MessageCost)
+	received := make(chan error)
+	go func() {
+		for range sent {
+			if err := receiveTagged(ends[1], 0, message); err != nil {
+				received <- err
+				return
+			}
+		}
+		received <- ends[1].Send(ctx, 0, transport.Match{Context: 1, Tag: 8}, "bytes", nil)
+	}()
+	for range sent {
+		if err := ends[0].Send(ctx, 1, tag, "bytes", message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-received; err != nil { // the receiver's message has come behind the credits
+		t.Fatal(err)
+	}
+	for range 1000 { // the system may still be about to deliver them
+		ends[0].engine.Lock()
+		l := ends[0].links[1]
+		l.in.looked, l.in.fresh = time.Now().Add(time.Hour), false
+		ends[0].engine.Unlock()
+		var r transport.Request
+		ends[0].StartSend(ctx, &r, 1, tag, "bytes", message)
+		if r.Done() {
+			return
+		}
+		ends[0].Cancel(&r, context.Canceled)
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("a message waits for its receiver although the credits for it have come")
 }

@@ -43,6 +43,7 @@ func (l *link) recheckNow() {
 	l.in.headUnexpected = false
 	l.parse()
 	l.failWaiters()
+	l.tagged.AnnounceKeptBack()
 	if l.out.ready {
 		l.out.ready = false
 		l.flush()

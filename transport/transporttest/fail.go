@@ -13,11 +13,12 @@ import (
 
 // failClaims: an Exchange that fails, by its context or by a mistake.
 var failClaims = []claim{
-	{"ACanceledExchangeReturnsAndAbortsForItsPeers", testCancel},
+	{"ACanceledExchangeRevokesItsCommunicatorForItsPeers", testCancel},
 	{"AnEndedContextFailsAnExchange", testEndedContext},
 	{"AContextThatEndsBetweenExchangesHasNoEffect", testContextBetween},
 	{"ContextsOfEarlierExchangesAreNotWatched", testWatchers},
-	{"AFailureEndsTheWholeEndpoint", testFailureIsFinal},
+	{"AMistakeEndsTheWholeEndpoint", testMistakeIsFinal},
+	{"AbortEndsTheEndpointAndPeersGetItsReason", testAbort},
 	{"PeersGetTheReasonOfAFailureInTheMiddleOfAMessage", testReason},
 	{"TwoStepsOfOneContextAtATimeAreAnError", testTwoSteps},
 	{"ACombineThatPanicsFailsTheEndpoint", testPanic},
@@ -31,17 +32,16 @@ func testCancel(t *testing.T, start Start) {
 		name      string
 		size      int // of rank 0's messages, in bytes
 		operation func(ctx context.Context, e transport.Endpoint, data []byte) error
-		want      []error
 	}{
 		{"receive", 1, func(ctx context.Context, e transport.Endpoint, data []byte) error {
 			return recv(ctx, e, sig, 1, data)
-		}, []error{transport.ErrAborted}},
+		}},
 		{"swap", 8, func(ctx context.Context, e transport.Endpoint, data []byte) error {
 			return swap(ctx, e, sig, 1)
-		}, []error{transport.ErrAborted}},
+		}},
 		{"large send", 32 << 20, func(ctx context.Context, e transport.Endpoint, data []byte) error {
 			return send(ctx, e, sig, 1, data)
-		}, []error{transport.ErrAborted, transport.ErrLost}}, // after half a message, a transport may be unable to send the reason
+		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			j := open(t, start, 3)
@@ -60,7 +60,7 @@ func testCancel(t *testing.T, start Start) {
 			for into := make([]byte, test.size); err == nil; { // messages on the way may still arrive
 				err = recv(j.ctx, j.ends[1], sig, 0, into)
 			}
-			checkPeer(t, err, 0, test.want...)
+			checkPeer(t, err, 0, transport.ErrAborted)
 			checkPeer(t, <-from2, 0, transport.ErrAborted)
 		})
 	}
@@ -131,33 +131,75 @@ func testWatchers(t *testing.T, start Start) {
 	})
 }
 
-// testFailureIsFinal cancels one of two Exchanges of an endpoint.
-func testFailureIsFinal(t *testing.T, start Start) {
-	j := open(t, start, 3)
-	e := j.ends[0]
-	ctx, cancel := context.WithCancel(j.ctx)
-	defer cancel()
-	other := sig
-	other.Context++
-	received := cluster.Begin(j.ctx, func(ctx context.Context) error { return recv(ctx, e, other, 2, make([]byte, 1)) })
-	swapped := cluster.Begin(ctx, func(ctx context.Context) error { return swap(ctx, e, sig, 1) })
-	cancel()
-	first := <-swapped
-	if !errors.Is(first, context.Canceled) {
-		t.Errorf("got %v, want %v", first, context.Canceled)
-	}
-	if err := <-received; !errors.Is(err, context.Canceled) {
-		t.Errorf("the other context got %v, want %v", err, context.Canceled)
-	}
-	for range 2 {
-		if err := swap(j.ctx, e, sig, 2); err == nil || err.Error() != first.Error() {
-			t.Errorf("a later exchange got %v, want %v again", err, first)
-		}
+// testMistakeIsFinal has an endpoint wait in one communicator, and make a mistake in
+// another.
+func testMistakeIsFinal(t *testing.T, start Start) {
+	another := sig
+	another.Call = "another"
+	for name, mistake := range map[string]func(j *job, e transport.Endpoint) error{
+		"wrong rank": func(j *job, e transport.Endpoint) error { return send(j.ctx, e, sig, 3, nil) },
+		"wrong size": func(j *job, e transport.Endpoint) error {
+			cluster.Begin(j.ctx, func(ctx context.Context) error { return send(ctx, j.ends[1], sig, 0, make([]byte, 1)) })
+			return recv(j.ctx, e, sig, 1, make([]byte, 2))
+		},
+		"wrong call": func(j *job, e transport.Endpoint) error {
+			cluster.Begin(j.ctx, func(ctx context.Context) error { return send(ctx, j.ends[1], another, 0, make([]byte, 1)) })
+			return recv(j.ctx, e, sig, 1, make([]byte, 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := open(t, start, 3)
+			e := j.ends[0]
+			for _, rank := range []int{0, 2} { // rank 1 may give up, too
+				j.ends[rank].SetMembers(1, []int{0, 2})
+			}
+			received := cluster.Begin(j.ctx, func(ctx context.Context) error {
+				return recv(ctx, e, inCommunicator(1), 2, make([]byte, 1))
+			})
+			first := mistake(j, e)
+			if first == nil {
+				t.Fatal("the mistake is no error")
+			}
+			if err := <-received; err == nil || err.Error() != first.Error() {
+				t.Errorf("the other communicator got %v, want %v", err, first)
+			}
+			for range 2 {
+				if err := swap(j.ctx, e, sig, 2); err == nil || err.Error() != first.Error() {
+					t.Errorf("a later exchange got %v, want %v again", err, first)
+				}
+			}
+			if err := e.Revoked(2); err == nil || err.Error() != first.Error() {
+				t.Errorf("a communicator that was never used: got %v, want %v", err, first)
+			}
+			if err := recv(j.ctx, j.ends[2], sig, 0, nil); !errors.Is(err, transport.ErrAborted) {
+				t.Errorf("a peer got %v, want %v", err, transport.ErrAborted)
+			}
+		})
 	}
 }
 
-// testReason cancels rank 0 while its message is on the way. A transport that cuts
-// a message off in the middle of a frame cannot send the reason.
+// testAbort aborts rank 0, which waits. Rank 1 waits for it, and rank 2 comes later.
+func testAbort(t *testing.T, start Start) {
+	j := open(t, start, 3)
+	enough := errors.New("enough")
+	swapped := cluster.Begin(j.ctx, func(ctx context.Context) error { return swap(ctx, j.ends[0], sig, 2) })
+	received := cluster.Begin(j.ctx, func(ctx context.Context) error { return recv(ctx, j.ends[1], sig, 0, nil) })
+	j.ends[0].Abort(enough)
+	j.ends[0].Abort(errors.New("more than enough"))
+	for _, err := range []error{<-swapped, swap(j.ctx, j.ends[0], sig, 1), j.ends[0].Revoked(1)} {
+		if err == nil || err.Error() != enough.Error() {
+			t.Errorf("got %v, want %v", err, enough)
+		}
+	}
+	checkReason(t, <-received, 0, transport.ErrAborted, "enough")
+	var err error
+	for err == nil { // what rank 0 sent before may still arrive
+		err = swap(j.ctx, j.ends[2], sig, 0)
+	}
+	checkReason(t, err, 0, transport.ErrAborted, "enough")
+}
+
+// testReason cancels rank 0 while its message is on the way.
 func testReason(t *testing.T, start Start) {
 	j := open(t, start, 2)
 	ctx, cancel := context.WithCancelCause(j.ctx)

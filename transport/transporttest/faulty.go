@@ -24,7 +24,7 @@ type Faults struct {
 	// equivalent to the order listed.
 	Shuffle bool
 	// FailAt is the number of the operation that fails with Err; 0 is none. Peers get
-	// ErrAborted, and every later operation returns Err.
+	// ErrAborted, and every later operation returns Err, which is not nil.
 	FailAt int
 	Err    error
 	// CutAt is the number of the operation during which Cut is called, after another
@@ -146,7 +146,7 @@ func (f *faulty) begin(ctx context.Context) (end func(), err error) {
 	wait(ctx, delay)
 	switch number {
 	case f.faults.FailAt:
-		return nil, f.fail(ctx)
+		return nil, f.fail()
 	case f.faults.CutAt:
 		var cut sync.WaitGroup
 		cut.Go(func() { f.cut(cutDelay) })
@@ -163,16 +163,12 @@ func (f *faulty) randomDelay() time.Duration {
 	return time.Duration(f.random.Int64N(int64(f.faults.Delay)))
 }
 
-// fail ends the endpoint's part in the job by an Exchange under an ended context.
-func (f *faulty) fail(ctx context.Context) error {
-	ended, cancel := context.WithCancelCause(ctx)
-	cancel(f.faults.Err)
-	err := f.Endpoint.Exchange(ended, transport.Step{})
+// fail ends the endpoint's part in the job.
+func (f *faulty) fail() error {
+	f.Endpoint.Abort(f.faults.Err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failed = f.faults.Err; f.failed == nil {
-		f.failed = err
-	}
+	f.failed = f.faults.Err
 	return f.failed
 }
 

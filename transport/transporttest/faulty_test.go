@@ -27,10 +27,9 @@ func TestFailAtFailsTheExchangeForAllRanks(t *testing.T) {
 		t.Errorf("got %v, want %v", errs[0], broken)
 	}
 	checkPeer(t, errs[1], 0, transport.ErrAborted)
-	for rank, n := range completed {
-		if n != 2 {
-			t.Errorf("rank %d: %d exchanges completed before the third, which fails", rank, n)
-		}
+	// Rank 1 may hear of the failure before it has received the second message.
+	if completed[0] != 2 || completed[1] < 1 || completed[1] > 2 {
+		t.Errorf("%d exchanges completed before the third, which fails", completed)
 	}
 	if err := j.ends[0].Exchange(t.Context(), transport.Step{}); err != broken {
 		t.Errorf("afterwards: got %v, want %v", err, broken)

@@ -14,6 +14,7 @@ import (
 // heldClaims: how an endpoint counts what it holds.
 var heldClaims = []claim{
 	{"WhatSendersAndReceiversHoldOfTaggedMessagesIsBounded", testTaggedHeld},
+	{"AnnouncementsWaitBeyondABoundAndKeepTheirOrder", testAnnouncementsHeld},
 	{"HeldMayBeCalledAtAnyTime", testHeldAtAnyTime},
 }
 
@@ -79,4 +80,62 @@ func testHeldAtAnyTime(t *testing.T, start Start) {
 			t.Errorf("rank %d holds %+v in the end", e.Rank(), h)
 		}
 	}
+}
+
+// testAnnouncementsHeld starts many sends that find no credits to a rank that receives
+// nothing: all but those that are kept back are announced there. They arrive in order,
+// also those that are started while the others are received.
+func testAnnouncementsHeld(t *testing.T, start Start) {
+	const size, least, most = 100, transport.TaggedMax * 3 / 2, transport.TaggedMax * 2
+	n := 60_000
+	if UnderRace || testing.Short() {
+		n = 45_000
+	}
+	j := open(t, start, 2)
+	data := tagged(0, size)
+	sends := make([]transport.Request, n)
+	startUntil := func(from, to int) {
+		for i := from; i < to; i++ {
+			j.ends[0].StartSend(j.ctx, &sends[i], 1, transport.Match{Context: match.Context, Tag: i}, "bytes", data)
+		}
+	}
+	startUntil(0, n*2/3)
+	var held int
+	for rounds := 0; rounds < 100 || held < least; rounds++ { // both ranks poll
+		j.ends[0].Progress()
+		if held = j.ends[1].Held().Tagged; held > most {
+			t.Fatalf("the receiver holds %d bytes", held)
+		}
+		if _, _, err := j.ends[1].Probe(j.ctx, 0, transport.Match{Context: match.Context + 1}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
+		startUntil(n*2/3, n)
+		for i := range sends {
+			if e.Wait(&sends[i]); sends[i].Err != nil {
+				return fmt.Errorf("message %d: %w", i, sends[i].Err)
+			}
+		}
+		return nil
+	}, func(ctx context.Context, e transport.Endpoint) error {
+		const window = 500 // receives in progress
+		var recvs [window]startedMessage
+		for first := 0; first < n; first += window {
+			for i := range recvs {
+				recvs[i] = startedMessage{buf: make([]byte, size)}
+				e.StartRecv(ctx, &recvs[i].Request, 0, transport.Match{Context: match.Context, Tag: transport.Any}, "bytes", recvs[i].buf)
+			}
+			for i := range recvs {
+				e.Wait(&recvs[i].Request)
+				if info, err := recvs[i].Info, recvs[i].Err; err != nil || info.Tag != first+i {
+					return fmt.Errorf("receive %d: message %d, %w", first+i, info.Tag, err)
+				}
+			}
+			if held := e.Held().Tagged; held > most {
+				return fmt.Errorf("with %d messages received, the receiver holds %d bytes", first+window, held)
+			}
+		}
+		return nil
+	})
 }

@@ -22,7 +22,7 @@ var leavingClaims = []claim{
 	{"CloseInTheMiddleOfAMessageSaysWhatItLoses", testCloseInsideMessage},
 	{"WaitingForARankThatLeavesFailsThoughItLingers", testWaitDuringClose},
 	{"ALongMessageArrivesThoughItsSenderLeavesAtOnce", testLeaveAfterLongTagged},
-	{"AnExchangeWhoseContextHasEndedEndsTheWaitOfClose", testAbortDuringClose},
+	{"AbortEndsTheWaitOfClose", testAbortDuringClose},
 	{"ASecondCloseDoesNotWait", testSecondClose},
 }
 
@@ -158,13 +158,15 @@ func testCloseInsideMessage(t *testing.T, start Start) {
 }
 
 // testWaitDuringClose has rank 2 wait for a step of rank 0, which sends no more, and
-// whose messages to rank 1 are not received.
+// whose messages to rank 1, of another communicator, are not received.
 func testWaitDuringClose(t *testing.T, start Start) {
 	for name, wait := range map[string]rankFunc{
-		"receive": func(ctx context.Context, e transport.Endpoint) error { return recv(ctx, e, sig, 0, nil) },
+		"receive": func(ctx context.Context, e transport.Endpoint) error {
+			return recv(ctx, e, inCommunicator(revoked), 0, nil)
+		},
 		"send": func(ctx context.Context, e transport.Endpoint) (err error) {
 			for err == nil {
-				err = send(ctx, e, sig, 0, make([]byte, 1<<20))
+				err = send(ctx, e, inCommunicator(revoked), 0, make([]byte, 1<<20))
 			}
 			return err
 		},
@@ -196,9 +198,7 @@ func testAbortDuringClose(t *testing.T, start Start) {
 	j.until(func() bool { // Close has begun
 		return errors.Is(e.Exchange(j.ctx, transport.Step{Signature: sig}), transport.ErrClosed)
 	})
-	ctx, cancel := context.WithCancelCause(j.ctx)
-	cancel(errors.New("no patience"))
-	e.Exchange(ctx, transport.Step{Signature: sig})
+	e.Abort(errors.New("no patience"))
 	checkUndelivered(j, <-closed, "no patience")
 }
 

@@ -121,7 +121,9 @@ func testWaitElsewhere(t *testing.T, start Start) {
 		},
 	)
 	j.checkMismatch(errs, 0, 1, calls)
-	checkPeer(t, errs[2], 1, transport.ErrAborted)
+	if !errors.Is(errs[2], transport.ErrAborted) { // both others have given up
+		t.Errorf("rank 2: got %v, want %v", errs[2], transport.ErrAborted)
+	}
 }
 
 func testSameSequence(t *testing.T, start Start) {

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -24,11 +25,17 @@ type naiveMessage struct {
 func (e *naive) Exchange(ctx context.Context, step transport.Step) error {
 	defer e.lock(ctx)()
 	err := e.exchange(ctx, step)
-	if err != nil {
+	peerErr := new(transport.PeerError)
+	context := step.Signature.Context
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &peerErr), errors.Is(err, ctx.Err()):
+		e.revoke(transport.Communicator(context), err)
+	default:
 		e.fail(err)
-		return e.ended
 	}
-	return nil
+	return e.err(context)
 }
 
 func (e *naive) exchange(ctx context.Context, step transport.Step) error {
@@ -54,8 +61,8 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 		}
 		unreceived := slices.DeleteFunc(slices.Clone(sent), func(m *naiveMessage) bool { return m.received })
 		switch {
-		case e.ended != nil:
-			return e.ended
+		case e.err(mine.Context) != nil:
+			return e.err(mine.Context)
 		case len(pending) == 0 && len(unreceived) == 0:
 			return nil
 		case ctx.Err() != nil:
@@ -70,8 +77,8 @@ func (e *naive) exchange(ctx context.Context, step transport.Step) error {
 
 // check returns why the step cannot begin, or nil.
 func (e *naive) check(ctx context.Context, step transport.Step) error {
-	if e.ended != nil {
-		return e.ended
+	if err := e.err(step.Signature.Context); err != nil {
+		return err
 	}
 	if _, busy := e.calls[step.Signature.Context]; busy {
 		return transport.ErrTwoSteps

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/chorale-go/chorale/transport"
@@ -45,7 +46,7 @@ func (e *naive) StartSend(ctx context.Context, r *transport.Request, to int, mat
 		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: to, Rank: e.rank, Size: e.Size()})
 		return
 	}
-	if err := e.cannotSend(ctx, to); err != nil {
+	if err := e.cannotSend(ctx, to, match.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
@@ -73,15 +74,15 @@ func (e *naive) StartRecv(ctx context.Context, r *transport.Request, from int, m
 		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: from, Rank: e.rank, Size: e.Size()})
 		return
 	}
-	if e.ended != nil {
-		r.Finish(transport.MessageInfo{}, e.ended)
+	if err := e.err(match.Context); err != nil {
+		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
 	p := &naiveRequest{r: r, ctx: ctx, peer: from, match: match, kind: kind, data: into}
 	r.State = p
 	e.posted = append(e.posted, p)
 	e.deliver()
-	if !r.Done() && (e.noSender(from) != nil || ctx.Err() != nil) {
+	if !r.Done() && (e.noSender(from, match.Context) != nil || ctx.Err() != nil) {
 		e.giveUp(p)
 	}
 }
@@ -128,17 +129,17 @@ func (e *naive) first(from int, match transport.Match) *naiveTagged {
 
 // giveUp ends a request that will not be done otherwise, if there is a reason.
 func (e *naive) giveUp(p *naiveRequest) {
-	err := e.ended
+	err := e.err(p.match.Context)
 	switch {
-	case err != nil:
+	case err != nil || p.r.Done():
 	case p.message != nil:
-		err = e.cannotSend(p.ctx, p.peer)
+		err = e.cannotSend(p.ctx, p.peer, p.match.Context)
 	default:
-		if err = e.noSender(p.peer); err == nil {
+		if err = e.noSender(p.peer, p.match.Context); err == nil {
 			err = transport.Cause(p.ctx)
 		}
 	}
-	if err != nil {
+	if err != nil && !p.r.Done() {
 		e.end(p, err)
 	}
 }
@@ -190,9 +191,9 @@ func (e *naive) dequeue(m *naiveTagged) {
 }
 
 // cannotSend returns why a message cannot be sent to a rank, or nil.
-func (e *naive) cannotSend(ctx context.Context, to int) error {
-	if e.ended != nil {
-		return e.ended
+func (e *naive) cannotSend(ctx context.Context, to int, context uint32) error {
+	if err := e.err(context); err != nil {
+		return err
 	}
 	if err := e.gone(to); err != nil {
 		return err
@@ -233,13 +234,13 @@ func (e *naive) find(ctx context.Context, from int, match transport.Match, wait 
 	}
 	stall := e.taggedStall(match, from)
 	for {
-		if e.ended != nil {
-			return nil, e.ended
+		if err := e.err(match.Context); err != nil {
+			return nil, err
 		}
 		if m := e.first(from, match); m != nil {
 			return m, nil
 		}
-		if err := e.noSender(from); err != nil {
+		if err := e.noSender(from, match.Context); err != nil {
 			return nil, err
 		}
 		if !wait || ctx.Err() != nil {
@@ -260,23 +261,25 @@ func (e *naive) taggedStall(match transport.Match, peer int) transport.Stall {
 }
 
 // noSender returns why no message comes from a rank, or nil. From any rank none
-// comes if one is lost or has aborted, or all others have left.
-func (e *naive) noSender(from int) error {
+// comes if one of the communicator is lost or has aborted, or all others have left.
+func (e *naive) noSender(from int, context uint32) error {
 	if from != transport.Any {
 		return e.gone(from)
 	}
-	left := 0
-	for rank, peer := range e.job.ends {
-		err := e.gone(rank)
-		switch _, lost := e.lost[rank]; {
-		case rank == e.rank:
-		case lost || err != nil && peer.ended != transport.ErrClosed:
-			return err
-		case err != nil:
+	left, others := 0, 0
+	for _, rank := range e.membersOf(transport.Communicator(context)) {
+		if rank == e.rank {
+			continue
+		}
+		others++
+		switch err := e.gone(rank); {
+		case errors.Is(err, transport.ErrLeft):
 			left++
+		case err != nil:
+			return err
 		}
 	}
-	if left > 0 && left == e.Size()-1 {
+	if left > 0 && left == others {
 		next := (e.rank + 1) % e.Size()
 		return &transport.PeerError{Peer: next, Err: transport.ErrAllLeft}
 	}

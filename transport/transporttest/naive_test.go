@@ -33,6 +33,9 @@ type naive struct {
 	tagged []*naiveTagged                 // messages to this rank, in the order sent
 	posted []*naiveRequest                // receives in progress, in the order of their starts
 	copied map[int]int                    // what the copied ones cost, by sender
+
+	members map[uint32][]int // by communicator
+	revoked map[uint32]error // why, by communicator
 }
 
 var _ transport.ProcessEndpoint = (*naive)(nil)
@@ -41,7 +44,12 @@ func newNaiveJob(n int) []*naive {
 	j := &naiveJob{steps: map[naiveLink][]*naiveMessage{}}
 	j.changed.L = &j.mu
 	for rank := range n {
-		j.ends = append(j.ends, &naive{job: j, rank: rank, calls: map[uint32]transport.Signature{}, stalls: map[*transport.Stall]bool{}, lost: map[int]string{}, copied: map[int]int{}})
+		j.ends = append(j.ends, &naive{
+			job: j, rank: rank,
+			calls: map[uint32]transport.Signature{}, stalls: map[*transport.Stall]bool{},
+			lost: map[int]string{}, copied: map[int]int{},
+			members: map[uint32][]int{}, revoked: map[uint32]error{},
+		})
 	}
 	return j.ends
 }
@@ -66,6 +74,12 @@ func (e *naive) Size() int { return len(e.job.ends) }
 
 // isPeer reports whether the job has this rank and it is not e's own.
 func (e *naive) isPeer(rank int) bool { return 0 <= rank && rank < e.Size() && rank != e.rank }
+
+func (e *naive) Abort(why error) {
+	e.job.mu.Lock()
+	defer e.job.mu.Unlock()
+	e.fail(why)
+}
 
 func (e *naive) Close() error {
 	e.job.mu.Lock()

@@ -19,13 +19,16 @@ var stallClaims = []claim{
 }
 
 // awaitStalls waits until an endpoint has exactly the stalls wanted, but for the numbers
-// of their waits.
+// of their waits and the lines of the program.
 func (j *job) awaitStalls(e transport.Endpoint, want ...transport.Stall) {
 	j.Helper()
 	for {
 		got := e.Stalls()
 		for i := range got {
-			got[i].Wait = 0
+			got[i].Wait, got[i].Where, got[i].Operation = 0, "", 0
+			if i < len(want) && got[i].Message == "" { // the endpoint does not say it
+				got[i].Message = want[i].Message
+			}
 		}
 		if len(got) == len(want) && (len(want) == 0 || reflect.DeepEqual(got, want)) {
 			return
@@ -100,7 +103,7 @@ func testStallOfSender(t *testing.T, start Start) {
 func testStallOfTagged(t *testing.T, start Start) {
 	const size = 16 << 20
 	m := transport.Match{Context: 5, Tag: 7}
-	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Tag: 7}
+	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Message: "recv", Tag: 7}
 	j := open(t, start, 2)
 	received, sending := make(chan bool), make(chan bool)
 	go func() {
@@ -111,7 +114,7 @@ func testStallOfTagged(t *testing.T, start Start) {
 	go func() {
 		defer close(sending)
 		<-received
-		stall.Peers = []int{0}
+		stall.Peers, stall.Message = []int{0}, "send"
 		j.awaitStalls(j.ends[1], stall)
 	}()
 	j.mustAll(func(ctx context.Context, e transport.Endpoint) error {
@@ -133,7 +136,7 @@ func testStallOfTagged(t *testing.T, start Start) {
 // A rank that waits again and again for messages of one tag makes progress.
 func testStallOfNextTagged(t *testing.T, start Start) {
 	m := transport.Match{Context: 5, Tag: 7}
-	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Tag: 7, Peers: []int{1}}
+	stall := transport.Stall{Signature: transport.Signature{Context: 5}, Message: "recv", Tag: 7, Peers: []int{1}}
 	j := open(t, start, 2)
 	seen, over, done := make(chan bool, 2), make(chan bool, 2), make(chan bool)
 	go func() {

@@ -41,7 +41,7 @@ type claim struct {
 // contract returns the claims of the contract.
 func contract() []claim {
 	return slices.Concat(dataClaims, combineClaims, orderClaims, unexpectedClaims,
-		mismatchClaims, stallClaims, failClaims, endClaims, leavingClaims, memoryClaims, heldClaims, taggedClaims, startedClaims, queueClaims, anySourceClaims, allocClaims)
+		mismatchClaims, stallClaims, failClaims, revokeClaims, endClaims, leavingClaims, memoryClaims, heldClaims, taggedClaims, startedClaims, queueClaims, anySourceClaims, allocClaims)
 }
 
 // Run tests that the endpoints that start makes keep the contract of

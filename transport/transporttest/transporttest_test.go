@@ -12,14 +12,17 @@ func newNaive(n int) []transport.Endpoint { return cluster.All(newNaiveJob(n)) }
 
 func startNaive(_ *testing.T, n int) []transport.Endpoint { return newNaive(n) }
 
-func TestTheNaiveEndpointKeepsTheContract(t *testing.T) { Run(t, startNaive) }
+// The naive endpoint bounds nothing, and looks through all that waits at every change.
+const unbounded = "AnnouncementsWaitBeyondABoundAndKeepTheirOrder"
+
+func TestTheNaiveEndpointKeepsTheContract(t *testing.T) { Run(t, startNaive, unbounded) }
 
 func TestTheContractHoldsInEveryOrderOfEvents(t *testing.T) {
 	var seed uint64
 	Run(t, func(t *testing.T, n int) []transport.Endpoint {
 		seed++
 		return wrap(newNaive(n), Faults{Seed: seed, Delay: 20 * time.Microsecond, Shuffle: true})
-	})
+	}, unbounded)
 }
 
 func TestTheNaiveEndpointCanLoseRanks(t *testing.T) {

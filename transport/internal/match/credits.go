@@ -15,6 +15,10 @@ const (
 	EagerMax = 64 << 10
 	// returnStep is how many credits are returned to a sender at a time.
 	returnStep = transport.TaggedMax / 4
+	// AnnouncedMax is how many rendezvous messages a rank announces to another that has
+	// not asked for them: each counts as [transport.MessageCost] there, so that all of
+	// them count as much as the eager messages may.
+	AnnouncedMax = transport.TaggedMax / transport.MessageCost
 )
 
 // Credits is the flow control of the eager tagged messages between one rank and
@@ -22,16 +26,18 @@ const (
 // [transport.MessageCost], and those of all messages are [transport.TaggedMax] at most; a
 // message beyond it is sent by rendezvous.
 type Credits struct {
+	KeptBack bool // messages to the peer wait to be announced: an eager one would overtake them
+
 	used     int // by messages to the peer that it may not have received
 	consumed int // by messages of the peer that were received, and not yet returned
 	arrived  int // by messages of the peer that have arrived, and not yet returned
 }
 
 // Use reports whether the credits suffice for an eager message of some size, and
-// takes them if so.
+// takes them if so. While messages are kept back they do not.
 func (c *Credits) Use(size int) bool {
 	cost := size + transport.MessageCost
-	if c.used+cost > transport.TaggedMax {
+	if c.KeptBack || c.used+cost > transport.TaggedMax {
 		return false
 	}
 	c.used += cost

@@ -25,6 +25,7 @@ type fuzzedPeer struct {
 const pieces = 4 // of which a message consists
 
 func (p *fuzzedPeer) StepIn(context uint32) *Step { return p.posted[context] }
+func (p *fuzzedPeer) IsRevoked(uint32) bool       { return false }
 
 // byteOf is what every byte of a message is.
 func byteOf(context uint32, n int) byte { return byte(int(context)*31 + n) }

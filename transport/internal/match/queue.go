@@ -66,6 +66,19 @@ func (q *Queue) Cancel(s *Step) {
 	q.posted = slices.DeleteFunc(q.posted, func(r *Recv) bool { return r.Step == s })
 }
 
+// Revoke removes the receives of the contexts that are revoked, and drops the unexpected
+// messages there.
+func (q *Queue) Revoke(revoked func(context uint32) bool) {
+	q.posted = slices.DeleteFunc(q.posted, func(r *Recv) bool { return revoked(r.Step.Context) })
+	for i := 0; i < len(q.contexts); {
+		if context := q.contexts[i].context; revoked(context) {
+			q.Release(context)
+		} else {
+			i++
+		}
+	}
+}
+
 // CancelAll removes all receives.
 func (q *Queue) CancelAll() { q.posted = nil }
 

@@ -62,11 +62,16 @@ const (
 	Mismatch
 	// WrongSize: the message is not as long as its receive.
 	WrongSize
+	// Drop: the communicator is revoked. The message is taken, and thrown away.
+	Drop
 )
 
-// Steps finds the step in progress in a context, or nil.
+// Steps are those in progress.
 type Steps interface {
+	// StepIn returns the step in progress in a context, or nil.
 	StepIn(context uint32) *Step
+	// IsRevoked reports whether what arrives in a context is dropped.
+	IsRevoked(context uint32) bool
 }
 
 // excludes reports whether no receive will ever take a message of a call from a peer
@@ -83,6 +88,9 @@ func (q *Queue) Match(h *Header, steps Steps) (Verdict, *Recv, *Step) {
 	r := q.Posted(h.Context)
 	switch {
 	case r == nil:
+		if steps.IsRevoked(h.Context) {
+			return Drop, nil, nil
+		}
 		if s := steps.StepIn(h.Context); s != nil && s.excludes(&h.Call) {
 			return Mismatch, nil, s
 		}

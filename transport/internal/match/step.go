@@ -10,6 +10,7 @@ import (
 type Step struct {
 	Call
 	Operation Operation
+	Index     int // transport.Step.Index
 	Recvs     []Recv
 	first     int // the first receive that is not complete
 }

@@ -33,9 +33,19 @@ type Tagged struct {
 	Data       []byte      // the contents; of a rendezvous message, where they go
 	Got        int         // bytes of Data that have arrived
 	Done       func(error) // of a rendezvous message: ends the wait of its receiver, or of this rank as its sender
+	Offer      Offer       // of a rendezvous message
 
 	queued  link     // in the queue's messages
 	indexed *[4]link // in the lists of its index; nil if it has none
+}
+
+// An Offer says where a rendezvous message lies, so that its receiver takes it from there
+// without asking for it. The zero Offer is none.
+type Offer struct {
+	ID      uint64 // 0: none; two ranks decide by it whether the message was taken, or withdrawn
+	Address uint64 // in the memory of the sender, or in what it shares with others
+	Shared  bool
+	Take    func(*Tagged) // takes the message, and ends the wait for it
 }
 
 // sparesMost is how many messages a queue keeps for their memory.
@@ -45,6 +55,7 @@ const sparesMost = 8
 type TaggedQueue struct {
 	messages  list
 	held      int         // what messages cost, in bytes
+	announced []int       // rendezvous messages among them, by sender
 	index     taggedIndex // of messages; nil until a search has been long
 	requested []*Tagged   // rendezvous messages whose contents were asked for
 	spare     []*Tagged   // eager messages that were received, for their memory
@@ -71,15 +82,34 @@ func (q *TaggedQueue) New(size int) *Tagged {
 func (q *TaggedQueue) Add(m *Tagged) {
 	q.messages.add(&m.queued, m)
 	q.held += m.cost()
+	if m.Rendezvous {
+		q.countAnnounced(m.From, 1)
+	}
 	if q.index != nil {
 		q.index.add(m)
 	}
 }
 
-// First returns the message that has arrived first, or nil.
-func (q *TaggedQueue) First() *Tagged {
-	if l := q.messages.first; l != nil {
-		return l.message
+func (q *TaggedQueue) countAnnounced(from, n int) {
+	if missing := from + 1 - len(q.announced); missing > 0 {
+		q.announced = append(q.announced, make([]int, missing)...)
+	}
+	q.announced[from] += n
+}
+
+// Overrun reports whether a rank has announced more messages than it does, of those that
+// are in the queue: AnnouncedMax, and as many copies of eager messages.
+func (q *TaggedQueue) Overrun(from int) bool {
+	return from < len(q.announced) && q.announced[from] > 2*AnnouncedMax
+}
+
+// FirstUnreceived returns the first message that a program has not received, or nil. In
+// resilient contexts, a rank may leave messages of lost ones behind.
+func (q *TaggedQueue) FirstUnreceived() *Tagged {
+	for l := q.messages.first; l != nil; l = l.next {
+		if !transport.Resilient(l.message.Context) {
+			return l.message
+		}
 	}
 	return nil
 }
@@ -116,12 +146,28 @@ func (q *TaggedQueue) Remove(m *Tagged) bool {
 	}
 	m.queued.remove()
 	q.held -= m.cost()
+	if m.Rendezvous {
+		q.countAnnounced(m.From, -1)
+	}
 	switch {
 	case q.messages.first == nil:
 		q.index, m.indexed = nil, nil
 	case m.indexed != nil:
 		q.index.remove(m)
 	}
+	return true
+}
+
+// MakeEager gives a rendezvous message, which is in the queue, its contents, and reports
+// whether it was there. Its sender is done.
+func (q *TaggedQueue) MakeEager(m *Tagged) bool {
+	if m.queued.list != &q.messages || !m.Rendezvous {
+		return false
+	}
+	q.held -= m.cost()
+	q.countAnnounced(m.From, -1)
+	m.Rendezvous, m.Number, m.Data, m.Done = false, 0, slices.Clone(m.Data), nil
+	q.held += m.cost()
 	return true
 }
 
@@ -186,6 +232,18 @@ func (q *TaggedQueue) Withdraw(from int, number uint32) {
 // Lose drops the rendezvous messages of a rank that is gone.
 func (q *TaggedQueue) Lose(from int) {
 	q.removeAll(func(m *Tagged) bool { return m.Rendezvous && m.From == from })
+}
+
+// Revoke removes the messages of the contexts that are revoked, and returns them.
+func (q *TaggedQueue) Revoke(revoked func(context uint32) bool) (removed []*Tagged) {
+	q.removeAll(func(m *Tagged) bool {
+		if !revoked(m.Context) {
+			return false
+		}
+		removed = append(removed, m)
+		return true
+	})
+	return removed
 }
 
 // Release removes the eager messages of a context, and returns them.

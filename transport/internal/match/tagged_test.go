@@ -252,3 +252,29 @@ func TestAPeerThatReturnsTooMuchGivesNoCredit(t *testing.T) {
 		t.Errorf("%d empty messages are sent, want %d", n, transport.TaggedMax/transport.MessageCost)
 	}
 }
+
+func TestARankThatAnnouncesMoreThanItMayIsFound(t *testing.T) {
+	var q TaggedQueue
+	announce := func(from, n int) (last *Tagged) {
+		for range n {
+			last = &Tagged{MessageInfo: transport.MessageInfo{From: from}, Rendezvous: true}
+			q.Add(last)
+		}
+		return last
+	}
+	announce(1, 2*AnnouncedMax)
+	if q.Overrun(1) {
+		t.Error("a rank that announces what it may is found")
+	}
+	m := announce(1, 1)
+	announce(2, 1)
+	if !q.Overrun(1) || q.Overrun(0) || q.Overrun(2) || q.Overrun(3) {
+		t.Error("not the rank that announces more is found, and it alone")
+	}
+	if q.Remove(m); q.Overrun(1) {
+		t.Error("a message that is received still counts")
+	}
+	if q.Lose(1); q.Overrun(1) || q.Held() != transport.MessageCost {
+		t.Errorf("%d bytes are held", q.Held())
+	}
+}

@@ -176,6 +176,22 @@ func TestAReleasedContextKeepsNothing(t *testing.T) {
 	checkResumed(t, &q, 1)
 }
 
+func TestARevokedContextKeepsNothing(t *testing.T) {
+	var q Queue
+	for _, context := range []uint32{0, 1, 2, 1} {
+		enqueue(&q, context, 1)
+	}
+	begin(&q, call(3, 1, "sum"), 1)
+	kept, _ := begin(&q, call(4, 1, "sum"), 1)
+	q.Revoke(func(context uint32) bool { return context%2 == 1 })
+	if q.FirstIn(1) != nil || q.FirstIn(0) == nil || q.FirstIn(2) == nil {
+		t.Errorf("the queue is %+v", q.contexts)
+	}
+	if q.Posted(3) != nil || q.Posted(4) != &kept.Recvs[0] {
+		t.Errorf("%d receives are posted", len(q.Receives()))
+	}
+}
+
 func TestAStepExcludesWhatItWillNotReceive(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs Call

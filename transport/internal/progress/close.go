@@ -15,8 +15,8 @@ func (e *Engine) StartLeaving() bool {
 	if e.end.leaving {
 		return false
 	}
-	e.end.leaving = true
-	e.finishEach(transport.ErrClosed, func(m *Message) bool { return m.phase != committed })
+	e.end.leaving, e.failing = true, true
+	e.finishEach(transport.ErrClosed, func(m *Message) bool { return !m.committed() })
 	for _, o := range e.ops {
 		if o.kind == probeOp {
 			o.Finish(transport.ErrClosed)
@@ -63,7 +63,7 @@ func (e *Engine) MayLinger() error {
 // Close closes the endpoint: it tells the peers, calls flush, if not nil, and returns
 // when every operation has left.
 func (e *Engine) Close(flush func()) {
-	e.end.leaving, e.end.closed = true, true
+	e.end.leaving, e.end.closed, e.failing = true, true, true
 	e.Fail(transport.ErrClosed)
 	if flush != nil {
 		flush()

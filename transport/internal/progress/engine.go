@@ -35,6 +35,13 @@ type Transport interface {
 	// Terminate tells every peer why this endpoint's part in the job has ended, and
 	// drops everything that is in progress.
 	Terminate(why error)
+	// Revoke drops what is in progress in the contexts of a communicator, but for the
+	// resilient one, and tells its other ranks why ([Engine.Told], [AppendRevocation]);
+	// those to which there is no link are told as soon as there is one. What has arrived
+	// in these contexts, or arrives later ([Engine.IsRevoked], [match.Drop]), is dropped.
+	// Steps have ended when Revoke is called, and tagged messages end when it has
+	// returned: no peer receives what their callers write to their memory from then on.
+	Revoke(communicator uint32, why *transport.PeerError)
 	// OpDone notes that an operation has left. It removes what there still is of a
 	// step that was not completed.
 	OpDone(op *Op)
@@ -45,8 +52,9 @@ type Transport interface {
 	// Settle does what had to be left while frames were taken.
 	Settle()
 	// PeerError returns why no tagged message comes any more from a rank, or nil.
-	// From any, that is when one is lost or gave up, or all have left.
-	PeerError(from int) error
+	// From any, that is when one of the context's communicator is lost or gave up, or all
+	// have left.
+	PeerError(from int, context uint32) error
 	// AddWaiters adds n to the number of operations that wait for tagged messages from
 	// a rank, or from any, or for the transfer of one.
 	AddWaiters(from, n int)
@@ -85,13 +93,17 @@ type Engine struct {
 	messages   messages
 	own        match.Credits // for messages of this rank to itself
 	background sync.WaitGroup
+
+	failing       bool // operations fail: in some contexts, or in all
+	communicators communicators
+	together      bool // a communicator that is revoked takes the endpoint with it
 }
 
 // An ending says whether and why the endpoint's part in the job has ended.
 type ending struct {
 	leaving   bool  // Close was called
 	closed    bool  // and what was sent is delivered, or given up
-	abandoned error // why a context had ended under which an Exchange has come since
+	abandoned error // of an Abort since
 	err       error
 	last      transport.Signature // the last call in the context of all ranks
 	left      sync.Cond           // an operation has left
@@ -108,6 +120,10 @@ func (e *Engine) Init(t Transport, rank, size int) {
 	e.transport, e.Rank, e.Size = t, rank, size
 	e.end.left.L = &e.mu
 }
+
+// FailTogether makes the failure of one communicator that of the endpoint, for a transport
+// that cannot keep it from the others.
+func (e *Engine) FailTogether() { e.together = true }
 
 // Lock takes the lock. A progress owner that spins sees in Entering that a goroutine
 // waits for it.
@@ -137,6 +153,21 @@ func (e *Engine) Err() error {
 	return e.end.err
 }
 
+// ErrIn returns why operations in a context fail, or nil.
+func (e *Engine) ErrIn(context uint32) error {
+	if e.failing { // small enough to be inlined
+		return e.errIn(context)
+	}
+	return nil
+}
+
+func (e *Engine) errIn(context uint32) error {
+	if err := e.Err(); err != nil {
+		return err
+	}
+	return e.revokedIn(context)
+}
+
 // Failed reports whether this endpoint's part in the job has ended.
 func (e *Engine) Failed() bool { return e.end.err != nil }
 
@@ -147,22 +178,42 @@ func (e *Engine) Cause() error { return e.end.err }
 // Closed reports whether the endpoint is closed: it no longer lingers.
 func (e *Engine) Closed() bool { return e.end.closed }
 
-// Abandoned returns why nothing is to be waited for: the end of a context under which an
-// Exchange has come since the endpoint is closed. It returns nil if there was none.
+// Abandoned returns why nothing is to be waited for: the error of an Abort since the
+// endpoint is closed. It returns nil if there was none.
 func (e *Engine) Abandoned() error { return e.end.abandoned }
 
 // Ops returns the operations in progress.
 func (e *Engine) Ops() []*Op { return e.ops }
 
+// Abort implements [transport.Endpoint].
+func (e *Engine) Abort(why error) {
+	e.Lock()
+	defer e.Unlock()
+	if e.end.closed {
+		e.end.abandoned = cmp.Or(e.end.abandoned, why)
+		return
+	}
+	e.Fail(why)
+}
+
 // Admit checks a step before anything of it is started. An error ends the
 // endpoint's part in the job.
 func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
-	if e.end.leaving && (e.end.closed || ctx.Err() == nil) {
-		e.end.abandoned = cmp.Or(e.end.abandoned, transport.Cause(ctx))
+	if e.end.leaving {
 		return transport.ErrClosed
 	}
 	if e.end.err == nil {
-		if err := e.validate(ctx, step); err != nil {
+		if e.failing {
+			if err := e.revokedIn(step.Signature.Context); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil {
+			err := transport.Cause(ctx)
+			e.RevokeLocked(transport.Communicator(step.Signature.Context), err)
+			return err
+		}
+		if err := e.validate(step); err != nil {
 			e.Fail(err)
 		}
 	}
@@ -172,10 +223,7 @@ func (e *Engine) Admit(ctx context.Context, step *transport.Step) error {
 	return e.end.err
 }
 
-func (e *Engine) validate(ctx context.Context, step *transport.Step) error {
-	if ctx.Err() != nil {
-		return transport.Cause(ctx)
-	}
+func (e *Engine) validate(step *transport.Step) error {
 	if len(e.ops) > 0 && e.StepIn(step.Signature.Context) != nil {
 		return transport.ErrTwoSteps
 	}
@@ -227,7 +275,7 @@ func (e *Engine) Fail(err error) {
 	if e.end.err != nil {
 		return
 	}
-	e.end.err = err
+	e.end.err, e.failing = err, true
 	e.transport.Terminate(err)
 	e.finishEach(err, func(*Message) bool { return true })
 	for _, o := range e.ops {
@@ -357,22 +405,30 @@ func (e *Engine) CheckContext(o *Op) {
 	}
 }
 
-// expire ends the operations whose context has this Done channel. A step takes the
-// endpoint with it; so does a tagged message whose transfer has begun.
+// expire ends the operations whose context has this Done channel. A step takes its
+// communicator with it; so does a tagged message whose transfer has begun.
 func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
-	if slices.ContainsFunc(e.messages.inProgress, func(m *Message) bool { return m.done == done && m.phase == committed }) {
-		e.Fail(transport.Cause(ctx))
-		return
+	err := transport.Cause(ctx)
+	for {
+		i := slices.IndexFunc(e.messages.inProgress, func(m *Message) bool { return m.done == done && m.committed() })
+		if i < 0 {
+			break
+		}
+		context := e.messages.inProgress[i].pattern.Context
+		if transport.Resilient(context) {
+			e.Fail(err)
+			return
+		}
+		e.RevokeLocked(transport.Communicator(context), err)
 	}
-	e.finishEach(transport.Cause(ctx), func(m *Message) bool { return m.done == done })
+	e.finishEach(err, func(m *Message) bool { return m.done == done })
 	for _, o := range e.ops {
 		switch {
 		case o.over || o.done != done || o.kind == messageOp:
 		case o.kind != stepOp:
-			o.Finish(transport.Cause(ctx))
+			o.Finish(err)
 		default:
-			e.Fail(transport.Cause(ctx))
-			return
+			e.RevokeLocked(transport.Communicator(o.Context), err)
 		}
 	}
 }

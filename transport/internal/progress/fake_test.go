@@ -2,6 +2,7 @@ package progress
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -18,11 +19,14 @@ type fake struct {
 	wake   chan struct{}
 	polled func(from int) // stands for what has arrived unseen
 
+	atRevoke func() // is called by Revoke, if not nil
+
 	// What the engine has called.
 	owners     []*Op
 	interrupts int
 	rechecked  []int
 	terminated []error
+	revoked    []string
 	expected   map[int]int
 	returned   int // bytes of received messages, for whose credits it is asked
 	cts        []uint32
@@ -112,13 +116,16 @@ func (f *fake) Settle()                            {}
 func (f *fake) SendWhenRoom(*Message)              {}
 func (f *fake) DropUnwritten(*Message)             {}
 func (f *fake) Wire(int) (*TaggedPeer, Wire)       { return f.peer, f.wire }
-func (f *fake) PeerError(int) error                { return f.peerErr }
+func (f *fake) PeerError(int, uint32) error        { return f.peerErr }
 func (f *fake) AddWaiters(from, n int)             { f.expected[from] += n }
 func (f *fake) ReturnCredits(_, size int)          { f.returned += size }
 func (f *fake) SendCTS(_ int, number uint32)       { f.cts = append(f.cts, number) }
 func (f *fake) with(do func())                     { f.Lock(); defer f.Unlock(); do() }
 func (f *fake) failed() (err error)                { f.with(func() { err = f.Err() }); return err }
 func (f *fake) tag(context uint32) transport.Match { return transport.Match{Context: context, Tag: 1} }
+
+// in returns a context of a communicator.
+func in(communicator, n uint32) uint32 { return communicator<<transport.ContextBits | n }
 
 // step is the one that receives a byte from rank 1, in a context.
 func step(context uint32) transport.Step {
@@ -228,5 +235,13 @@ func (c call) waits(t *testing.T, what string) {
 	t.Helper()
 	if over, err := c.ended(); over {
 		t.Errorf("%s has returned %v", what, err)
+	}
+}
+
+func (f *fake) Revoke(communicator uint32, why *transport.PeerError) {
+	f.revoked = append(f.revoked, fmt.Sprintf("%d: %v", communicator, why))
+	f.queue.Revoke(f.IsRevoked)
+	if f.atRevoke != nil {
+		f.atRevoke()
 	}
 }

@@ -16,6 +16,7 @@ const (
 	posted    phase = iota // a receive: a message that matches
 	unlinked               // a send: the link to the peer
 	unwritten              // a send: room for its frame
+	keptBack               // a send by rendezvous: that fewer are announced
 	announced              // a send by rendezvous, also to this rank itself: a receive
 	committed              // either: the transfer, which has begun. It cannot be canceled alone.
 )
@@ -44,14 +45,15 @@ type Message struct {
 	link   *TaggedPeer
 	wire   Wire
 
-	next, prev *Message // of a posted receive, in messages.posted
+	next, prev *Message // of a posted receive, in messages.posted; of a send, in TaggedPeer.keptBack
 }
 
-// A postedList holds the receives in phase posted, in the order of their starts.
-type postedList struct{ first, last *Message }
+// A messageList holds messages in the order of their starts: the receives in phase posted,
+// or the sends to a peer in phase keptBack.
+type messageList struct{ first, last *Message }
 
-// add adds a receive in its place, which mostly is the last one.
-func (s *postedList) add(m *Message) {
+// add adds a message in its place, which mostly is the last one.
+func (s *messageList) add(m *Message) {
 	m.prev = s.last
 	for m.prev != nil && int64(m.prev.number-m.number) > 0 {
 		m.prev = m.prev.prev
@@ -68,7 +70,7 @@ func (s *postedList) add(m *Message) {
 	}
 }
 
-func (s *postedList) remove(m *Message) {
+func (s *messageList) remove(m *Message) {
 	if m.prev == nil {
 		s.first = m.next
 	} else {
@@ -85,7 +87,7 @@ func (s *postedList) remove(m *Message) {
 // messages are those of an engine.
 type messages struct {
 	inProgress []*Message
-	posted     postedList
+	posted     messageList
 	spare      []*Message
 	requests   []*transport.Request // for calls that wait
 	announced  []*match.Tagged      // of rendezvous messages that were received
@@ -144,6 +146,15 @@ func (m *Message) exit() {
 	}
 }
 
+// committed reports whether the transfer has begun. If it has not, the peer cannot begin it
+// from then on.
+func (m *Message) committed() bool {
+	if m.phase == announced && m.send.Offer != 0 && m.link.Claimed(&m.send) {
+		m.phase = committed
+	}
+	return m.phase == committed
+}
+
 // finish ends the message. A send by rendezvous that fails is not sent any more.
 func (m *Message) finish(err error) {
 	e := m.engine
@@ -153,6 +164,8 @@ func (m *Message) finish(err error) {
 		e.messages.posted.remove(m)
 	case m.phase == unwritten && err != nil:
 		e.transport.DropUnwritten(m)
+	case m.phase == keptBack:
+		m.link.release(m)
 	}
 	if m.tagged != nil {
 		info = m.tagged.MessageInfo
@@ -191,8 +204,9 @@ func (m *Message) end(info transport.MessageInfo, err error) {
 	e.messages.inProgress = all[:n]
 	w, s := m.wire, &m.send
 	if w != nil && err != nil {
-		if m.link.Withdraw(s) && !w.Gone() && e.end.err == nil {
+		if m.link.Withdraw(s) && !w.Gone() && e.end.err == nil && !e.IsRevoked(m.pattern.Context) { // otherwise the peer drops it anyway
 			w.SendWithdraw(s)
+			m.link.AnnounceKeptBack()
 		}
 		w.Withdrawn(s)
 	}
@@ -266,7 +280,7 @@ func (m *Message) await() {
 func (e *Engine) Cancel(r *transport.Request, err error) {
 	e.Lock()
 	defer e.Unlock()
-	if m, ok := r.State.(*Message); ok && m.phase != committed {
+	if m, ok := r.State.(*Message); ok && !m.committed() {
 		m.finish(err)
 	}
 }

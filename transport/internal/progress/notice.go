@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -107,7 +108,7 @@ func (e *Engine) Unreceived(peer int, theirs transport.Signature) error {
 // UnreceivedTagged is the error of a rank that leaves without having received a tagged
 // message, or nil.
 func (e *Engine) UnreceivedTagged() error {
-	m := e.tagged.First()
+	m := e.tagged.FirstUnreceived()
 	if m == nil || e.Failed() {
 		return nil
 	}
@@ -115,12 +116,25 @@ func (e *Engine) UnreceivedTagged() error {
 	return &transport.UnreceivedError{Rank: e.Rank, Peer: m.From, Tagged: &info}
 }
 
-// AllGone returns why no tagged message comes any more from any rank, or nil: a peer
-// is lost or gave up, or all have left. GoneErr returns why a peer has gone, or nil.
-func (e *Engine) AllGone(goneErr func(peer int) error) error {
-	stays := e.Size == 1
-	for i := 1; i < e.Size; i++ {
-		switch err := goneErr((e.Rank + i) % e.Size); {
+// AllGone returns why no tagged message comes any more from any rank in a context, or nil:
+// a rank of the communicator is lost or gave up, or all others have left. GoneErr returns
+// why a peer has gone, or nil.
+func (e *Engine) AllGone(context uint32, goneErr func(peer int) error) error {
+	members := e.communicators.members(transport.Communicator(context))
+	size, own := e.Size, e.Rank
+	if members != nil {
+		size, own = len(members), slices.Index(members, e.Rank)
+	}
+	next, stays := -1, size == 1 // next is the first of the others
+	for i := 1; i < size; i++ {
+		peer := (own + i) % size
+		if members != nil {
+			peer = members[peer]
+		}
+		if next < 0 {
+			next = peer
+		}
+		switch err := goneErr(peer); {
 		case err == nil:
 			stays = true
 		case !errors.Is(err, transport.ErrLeft):
@@ -130,5 +144,5 @@ func (e *Engine) AllGone(goneErr func(peer int) error) error {
 	if stays {
 		return nil
 	}
-	return &transport.PeerError{Peer: (e.Rank + 1) % e.Size, Err: transport.ErrAllLeft}
+	return &transport.PeerError{Peer: next, Err: transport.ErrAllLeft}
 }

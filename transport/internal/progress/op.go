@@ -67,7 +67,10 @@ func (e *Engine) begin(ctx context.Context, k kind) *Op {
 	return o
 }
 
-// Await returns when the operation is over.
+// Await returns when the operation is over. The operation is live in it to the end, so that
+// the stack of its goroutine shows its address: see [transport.Stall].
+//
+//go:noinline
 func (o *Op) Await() error {
 	e := o.engine
 	e.transport.BeforeWait(o)
@@ -214,8 +217,11 @@ func (e *Engine) Flushed() {
 
 // PeerGone ends the messages on their way from or to a peer that has gone: its
 // rendezvous messages are lost, and no message to it is received any more. The
-// goroutines that wait for other messages of the peer look what has become of it.
+// goroutines that wait for other messages of the peer look what has become of it. Unless
+// the peer has left, the communicators that it belongs to are revoked. The endpoint fails
+// if why says that the peer was in another call than a step in progress here.
 func (e *Engine) PeerGone(peer int, why error) {
+	e.HearMismatch(why)
 	e.tagged.Lose(peer)
 	e.finishEach(why, func(m *Message) bool { return m.peer == peer && m.phase != posted })
 	for _, o := range e.ops {
@@ -235,6 +241,7 @@ func (e *Engine) PeerGone(peer int, why error) {
 			o.Finish(nil)
 		}
 	}
+	e.losePeer(peer, why)
 }
 
 // StartFlusher starts an operation that waits for Flushed, in a goroutine of the

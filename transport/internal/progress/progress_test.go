@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -97,22 +98,28 @@ func TestAnOperationThatIsOverBeforeItWaitsOwnsNothing(t *testing.T) {
 	})
 }
 
-func TestAnExpiredContextFailsTheEndpointOfAStep(t *testing.T) {
+func TestAnExpiredContextRevokesTheCommunicatorOfAStep(t *testing.T) {
 	for _, owner := range []bool{true, false} {
 		run(t, func(t *testing.T, f *fake) {
+			var other call
 			if !owner {
-				c := do(func() error { return f.exchange(t.Context(), step(1)) })
-				defer c.check(t, "the operation beside it", context.Canceled)
+				other = do(func() error { return f.exchange(t.Context(), step(in(1, 0))) })
 			}
+			beside := do(func() error { return f.exchange(t.Context(), step(in(2, 1))) })
 			ctx, cancel := context.WithCancel(t.Context())
-			c := do(func() error { return f.exchange(ctx, step(2)) })
+			c := do(func() error { return f.exchange(ctx, step(in(2, 0))) })
 			cancel()
 			c.check(t, "the step", context.Canceled)
-			if err := f.failed(); err != context.Canceled || len(f.terminated) != 1 || f.terminated[0] != err {
-				t.Errorf("the endpoint has failed with %v, and told its peers %v", err, f.terminated)
+			beside.check(t, "another step of the communicator", context.Canceled)
+			if want := []string{"2: rank 0: the rank gave up: context canceled"}; f.failed() != nil || !slices.Equal(f.revoked, want) {
+				t.Errorf("the endpoint has failed with %v, and revoked %q, want %q", f.failed(), f.revoked, want)
 			}
-			do(func() error { return f.exchange(t.Context(), step(3)) }).check(t, "the next step", context.Canceled)
-			synctest.Wait()
+			do(func() error { return f.exchange(t.Context(), step(in(2, 3))) }).check(t, "the next step", context.Canceled)
+			if !owner {
+				other.waits(t, "a step of another communicator")
+				f.arrive(in(1, 0))
+				other.check(t, "the step of another communicator", nil)
+			}
 		})
 	}
 }
@@ -277,27 +284,19 @@ func TestACombineThatPanicsAfterTheOperationIsOverFailsTheEndpoint(t *testing.T)
 }
 
 func TestAStepIsCheckedBeforeItBegins(t *testing.T) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
 	for name, c := range map[string]struct {
-		ctx  context.Context
 		step transport.Step
 		want string
 	}{
-		"a context that has ended":     {ended, transport.Step{}, "context canceled"},
-		"no such receiver":             {nil, transport.Step{Sends: []transport.Send{{To: []int{1, 3}}}}, "no rank 3: the job has ranks 0 to 2"},
-		"no such sender":               {nil, transport.Step{Recvs: []transport.Recv{{From: -1}}}, "no rank -1: the job has ranks 0 to 2"},
-		"itself":                       {nil, transport.Step{Sends: []transport.Send{{To: []int{0}}}}, "rank 0 cannot exchange messages with itself"},
-		"a second step of one context": {nil, step(1), transport.ErrTwoSteps.Error()},
+		"no such receiver":             {transport.Step{Sends: []transport.Send{{To: []int{1, 3}}}}, "no rank 3: the job has ranks 0 to 2"},
+		"no such sender":               {transport.Step{Recvs: []transport.Recv{{From: -1}}}, "no rank -1: the job has ranks 0 to 2"},
+		"itself":                       {transport.Step{Sends: []transport.Send{{To: []int{0}}}}, "rank 0 cannot exchange messages with itself"},
+		"a second step of one context": {step(1), transport.ErrTwoSteps.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fake) {
-				ctx := c.ctx
-				if ctx == nil {
-					ctx = t.Context()
-				}
 				beside := do(func() error { return f.exchange(t.Context(), step(1)) })
-				_, err := do(func() error { return f.exchange(ctx, c.step) }).ended()
+				_, err := do(func() error { return f.exchange(t.Context(), c.step) }).ended()
 				if err == nil || err.Error() != c.want {
 					t.Errorf("the step returns %v, want %q", err, c.want)
 				}
@@ -417,7 +416,7 @@ func TestNoMessageComesFromAnyWhenOneIsLostOrAllHaveLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fake) {
-				if err := f.AllGone(func(peer int) error { return c.gone[peer] }); !isError(err, c.want) {
+				if err := f.AllGone(0, func(peer int) error { return c.gone[peer] }); !isError(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 			})

@@ -33,7 +33,7 @@ func (e *Engine) StartRecvLocked(ctx context.Context, r *transport.Request, from
 		r.Finish(transport.MessageInfo{}, e.rankError(from))
 		return
 	}
-	if err := e.Err(); err != nil {
+	if err := e.ErrIn(m.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
@@ -62,7 +62,7 @@ func (m *Message) look(r *transport.Request) {
 	if r.Done() || m.phase != posted {
 		return
 	}
-	if err := e.transport.PeerError(m.pattern.From); err != nil {
+	if err := e.transport.PeerError(m.pattern.From, m.pattern.Context); err != nil {
 		m.finish(err)
 	}
 }
@@ -110,7 +110,11 @@ func (m *Message) deliver(t *match.Tagged) {
 		m.enter(committed)
 		t.Data, t.Done = m.data[:t.Size], m.pulled
 		e.tagged.Request(t)
-		e.transport.SendCTS(t.From, t.Number)
+		if t.Offer.ID != 0 {
+			t.Offer.Take(t)
+		} else {
+			e.transport.SendCTS(t.From, t.Number)
+		}
 	case t.Rendezvous:
 		copy(m.data, t.Data)
 		m.Received(&t.MessageInfo)
@@ -165,6 +169,12 @@ func (e *Engine) Posted(info *transport.MessageInfo, context uint32) *Message {
 
 // Arrived gives a message to the first receive that takes it, or queues it.
 func (e *Engine) Arrived(t *match.Tagged) {
+	if e.IsRevoked(t.Context) {
+		if !t.Rendezvous { // otherwise its sender takes it back
+			e.received(t)
+		}
+		return
+	}
 	for m := e.Posted(&t.MessageInfo, t.Context); m != nil; m = e.Posted(&t.MessageInfo, t.Context) {
 		if !t.Rendezvous || m.ctx.Err() == nil {
 			m.deliver(t)
@@ -177,13 +187,18 @@ func (e *Engine) Arrived(t *match.Tagged) {
 
 // Announced is Arrived for a rendezvous message.
 func (e *Engine) Announced(info *transport.MessageInfo, context, number uint32) {
+	e.Offered(info, context, number, match.Offer{})
+}
+
+// Offered is Announced for a message of which the receiver knows where it lies.
+func (e *Engine) Offered(info *transport.MessageInfo, context, number uint32, offer match.Offer) {
 	var t *match.Tagged
 	if n := len(e.messages.announced); n > 0 {
 		t, e.messages.announced = e.messages.announced[n-1], e.messages.announced[:n-1]
 	} else {
 		t = new(match.Tagged)
 	}
-	t.MessageInfo, t.Context, t.Rendezvous, t.Number = *info, context, true, number
+	t.MessageInfo, t.Context, t.Rendezvous, t.Number, t.Offer = *info, context, true, number, offer
 	e.Arrived(t)
 }
 

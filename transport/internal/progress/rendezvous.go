@@ -13,6 +13,7 @@ type PendingSend struct {
 	Number  uint32
 	Data    []byte
 	Sent    int      // bytes that are written
+	Offer   uint64   // the transport's, by which the peer takes the message; 0: it has to ask for it
 	message *Message // nil if Data is a copy, which nothing waits for
 }
 
@@ -29,10 +30,14 @@ func (s *PendingSend) Copied() bool { return s.message == nil }
 // TaggedPeer is the part of a link that is about the tagged messages between this
 // rank and a peer.
 type TaggedPeer struct {
-	Credits  match.Credits
-	Waiters  int // what waits for messages from the peer, or for a transfer
+	Credits match.Credits
+	Waiters int // what waits for messages from the peer, or for a transfer
+	// Claimed reports whether the peer has begun to take a message that has an Offer. If it
+	// has not, it cannot from then on.
+	Claimed  func(s *PendingSend) bool
 	last     uint32
 	pending  []*PendingSend // announced to the peer (RTS), which has not asked for them (CTS)
+	keptBack messageList    // wait until fewer are announced
 	lastType string         // the type of the last message, so that equal ones share memory
 }
 
@@ -50,11 +55,37 @@ func (p *TaggedPeer) announce(s *PendingSend, data []byte) {
 	p.pending = append(p.pending, s)
 }
 
+// keepBack has a message wait for AnnounceKeptBack.
+func (p *TaggedPeer) keepBack(m *Message) {
+	p.keptBack.add(m)
+	p.Credits.KeptBack = true
+}
+
+// release removes a message from those that are kept back.
+func (p *TaggedPeer) release(m *Message) {
+	p.keptBack.remove(m)
+	p.Credits.KeptBack = p.keptBack.first != nil
+}
+
+// AnnounceKeptBack announces the messages that wait for it, in the order of their starts,
+// while less than [match.AnnouncedMax] are announced. The transport calls it after CTS and
+// Offered, as soon as it may write.
+func (p *TaggedPeer) AnnounceKeptBack() {
+	for p.keptBack.first != nil && len(p.pending) < match.AnnouncedMax {
+		m := p.keptBack.first
+		p.release(m)
+		m.phase = announced
+		m.send.message = m
+		p.announce(&m.send, m.data)
+		m.wire.SendRTS(&m.send, m.pattern.Match, m.typeName)
+	}
+}
+
 // CTS returns the message that the peer asks for, or nil if it is withdrawn. From here
 // on its transfer cannot be canceled alone.
 func (p *TaggedPeer) CTS(number uint32) *PendingSend {
-	i := slices.IndexFunc(p.pending, func(s *PendingSend) bool { return s.Number == number })
-	if i < 0 {
+	i, found := p.find(number)
+	if !found {
 		return nil
 	}
 	s := p.pending[i]
@@ -63,6 +94,22 @@ func (p *TaggedPeer) CTS(number uint32) *PendingSend {
 	}
 	p.pending = slices.Delete(p.pending, i, i+1)
 	return s
+}
+
+// Offered is CTS for a message that has an Offer; otherwise it returns nil.
+func (p *TaggedPeer) Offered(number uint32) *PendingSend {
+	if i, found := p.find(number); found && p.pending[i].Offer != 0 {
+		return p.CTS(number)
+	}
+	return nil
+}
+
+// find returns where a message is among those that are announced: they are there in the
+// order of their numbers, which start anew after the last one.
+func (p *TaggedPeer) find(number uint32) (i int, found bool) {
+	return slices.BinarySearchFunc(p.pending, number, func(s *PendingSend, number uint32) int {
+		return int(int32(s.Number - number))
+	})
 }
 
 // Withdraw removes a message, and reports whether the peer had not asked for it.

@@ -12,7 +12,7 @@ import (
 func (e *Engine) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
 	e.Lock()
 	defer e.Unlock()
-	e.startSend(ctx, r, to, m, typeName, data)
+	e.StartSendLocked(ctx, r, to, m, typeName, data)
 }
 
 // Send implements [transport.Messenger].
@@ -20,7 +20,7 @@ func (e *Engine) Send(ctx context.Context, to int, m transport.Match, typeName s
 	e.Lock()
 	defer e.Unlock()
 	r := e.newRequest()
-	e.startSend(ctx, r, to, m, typeName, data)
+	e.StartSendLocked(ctx, r, to, m, typeName, data)
 	e.wait(r)
 	err := r.Err
 	e.recycle(r)
@@ -43,8 +43,9 @@ func (e *Engine) recycle(r *transport.Request) {
 	e.messages.requests = append(e.messages.requests, r)
 }
 
-func (e *Engine) startSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
-	if err := e.checkSend(ctx, to); err != nil {
+// StartSendLocked is StartSend for a transport that has locked the engine.
+func (e *Engine) StartSendLocked(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
+	if err := e.checkSend(ctx, to, m.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
@@ -55,6 +56,10 @@ func (e *Engine) startSend(ctx context.Context, r *transport.Request, to int, m 
 	sent, err := e.transport.SendEager(to, m, typeName, data)
 	if sent || err != nil && err != ErrNoLink && err != ErrNoRoom {
 		r.Finish(transport.MessageInfo{}, err)
+		return
+	}
+	if revoked := e.revokedIn(m.Context); revoked != nil { // SendEager has heard of it
+		r.Finish(transport.MessageInfo{}, revoked)
 		return
 	}
 	s := e.newMessage(ctx, r, to, typeName, data)
@@ -72,11 +77,11 @@ func (e *Engine) startSend(ctx context.Context, r *transport.Request, to int, m 
 }
 
 // checkSend returns why no tagged message can be sent to a rank, or nil.
-func (e *Engine) checkSend(ctx context.Context, to int) error {
+func (e *Engine) checkSend(ctx context.Context, to int, in uint32) error {
 	if to < 0 || to >= e.Size {
 		return e.rankError(to)
 	}
-	if err := e.Err(); err != nil {
+	if err := e.ErrIn(in); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -85,13 +90,12 @@ func (e *Engine) checkSend(ctx context.Context, to int) error {
 	return nil
 }
 
-// announce announces a message that goes by rendezvous.
+// announce announces a message that goes by rendezvous, unless too many are announced.
 func (m *Message) announce() {
 	m.link, m.wire = m.engine.transport.Wire(m.peer)
-	m.enter(announced)
-	m.send.message = m
-	m.link.announce(&m.send, m.data)
-	m.wire.SendRTS(&m.send, m.pattern.Match, m.typeName)
+	m.enter(keptBack)
+	m.link.keepBack(m)
+	m.link.AnnounceKeptBack()
 }
 
 // LinkUp sends the messages that wait for the link to a peer, in order.

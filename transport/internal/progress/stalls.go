@@ -1,6 +1,8 @@
 package progress
 
 import (
+	"unsafe"
+
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
@@ -18,7 +20,7 @@ func (e *Engine) Stalls(unsent func(o *Op, peer int) bool) []transport.Stall {
 		switch {
 		case o.over:
 		case o.kind == stepOp:
-			s := transport.Stall{Signature: o.Signature}
+			s := transport.Stall{Signature: o.Signature, Step: o.Index, Operation: o.address()}
 			for peer := range e.Size {
 				if o.FirstIncomplete(peer) != nil || unsent(o, peer) {
 					s.Peers = append(s.Peers, peer)
@@ -28,22 +30,30 @@ func (e *Engine) Stalls(unsent func(o *Op, peer int) bool) []transport.Stall {
 				stalls = append(stalls, s)
 			}
 		case o.kind == probeOp:
-			stalls = append(stalls, stallOf(o.number, &o.subject.pattern, o.subject.pattern.From))
+			stalls = append(stalls, stallOf(o, "probe", o.number, &o.subject.pattern, o.subject.pattern.From))
 		case o.kind == messageOp && o.subject.message.phase != committed: // otherwise both ranks are there
 			m := o.subject.message
-			stalls = append(stalls, stallOf(m.number, &m.pattern, m.peer))
+			message := "send"
+			if m.phase == posted {
+				message = "recv"
+			}
+			stalls = append(stalls, stallOf(o, message, m.number, &m.pattern, m.peer))
 		}
 	}
 	return stalls
 }
 
-func stallOf(number uint64, p *match.Pattern, peer int) transport.Stall {
-	s := transport.Stall{Signature: transport.Signature{Context: p.Context}, Tag: p.Tag, Wait: number}
+func stallOf(o *Op, message string, number uint64, p *match.Pattern, peer int) transport.Stall {
+	s := transport.Stall{Signature: transport.Signature{Context: p.Context}, Message: message, Tag: p.Tag, Wait: number, Operation: o.address()}
 	if peer >= 0 {
 		s.Peers = []int{peer}
 	}
 	return s
 }
+
+// address returns the address of the operation, which is the first argument of Await in
+// the stack of its goroutine.
+func (o *Op) address() uintptr { return uintptr(unsafe.Pointer(o)) }
 
 // HandleProbe takes a stall probe of a peer: the call in which the peer waits for this
 // rank. The endpoint fails if this rank is in another call, or is waiting in an earlier one

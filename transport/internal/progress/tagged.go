@@ -47,7 +47,7 @@ func (e *Engine) find(ctx context.Context, p *match.Pattern, wait bool) (*match.
 		return nil, e.rankError(p.From)
 	}
 	for polled := false; ; {
-		if err := e.Err(); err != nil {
+		if err := e.ErrIn(p.Context); err != nil {
 			return nil, err
 		}
 		if t := e.tagged.Find(p); t != nil {
@@ -58,7 +58,7 @@ func (e *Engine) find(ctx context.Context, p *match.Pattern, wait bool) (*match.
 			polled = true
 			continue
 		}
-		if err := e.transport.PeerError(p.From); err != nil {
+		if err := e.transport.PeerError(p.From, p.Context); err != nil {
 			return nil, err
 		}
 		switch {

@@ -141,7 +141,7 @@ func TestAMessageThatIsWithdrawnWhileItIsPulledIsLookedForAgain(t *testing.T) {
 	})
 }
 
-func TestAMessageOnItsWayTakesTheEndpointAlongWhenTheContextEnds(t *testing.T) {
+func TestAMessageOnItsWayTakesItsCommunicatorAlongWhenTheContextEnds(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -149,8 +149,8 @@ func TestAMessageOnItsWayTakesTheEndpointAlongWhenTheContextEnds(t *testing.T) {
 		c := f.recv(ctx, 10)
 		time.Sleep(2 * time.Second)
 		c.check(t, "the receive", context.DeadlineExceeded)
-		if err := f.failed(); err != context.DeadlineExceeded {
-			t.Errorf("the endpoint has failed with %v", err)
+		if f.failed() != nil || f.Revoked(0) != context.DeadlineExceeded {
+			t.Errorf("the endpoint has failed with %v, and the communicator with %v", f.failed(), f.Revoked(0))
 		}
 	})
 	run(t, func(t *testing.T, f *fake) {
@@ -166,8 +166,8 @@ func TestAMessageOnItsWayTakesTheEndpointAlongWhenTheContextEnds(t *testing.T) {
 		})
 		time.Sleep(2 * time.Second)
 		c.check(t, "the send", context.DeadlineExceeded)
-		if err := f.failed(); err != context.DeadlineExceeded || fmt.Sprint(w.frames) != "[RTS 1 no fragments 1]" {
-			t.Errorf("the endpoint has failed with %v, and written %v", err, w.frames)
+		if f.failed() != nil || f.Revoked(0) != context.DeadlineExceeded || fmt.Sprint(w.frames) != "[RTS 1 no fragments 1]" {
+			t.Errorf("the endpoint has failed with %v, the communicator with %v, and written is %v", f.failed(), f.Revoked(0), w.frames)
 		}
 	})
 }
@@ -253,9 +253,9 @@ func TestARankThatHasGoneEndsTheWaitsForIt(t *testing.T) {
 			_, err := f.Recv(t.Context(), 2, f.tag(1), "bytes", nil)
 			return err
 		})
-		f.with(func() { f.peerErr = transport.ErrLost; f.PeerGone(1, f.peerErr) })
-		pulls.check(t, "the receive of a message on its way", transport.ErrLost)
-		receives.check(t, "the receive", transport.ErrLost)
+		f.with(func() { f.peerErr = transport.ErrLeft; f.PeerGone(1, f.peerErr) })
+		pulls.check(t, "the receive of a message on its way", transport.ErrLeft)
+		receives.check(t, "the receive", transport.ErrLeft)
 		other.waits(t, "a receive from another rank")
 		f.with(func() { f.PeerGone(2, transport.ErrLost) })
 		other.check(t, "the receive from the other rank", transport.ErrLost)
@@ -340,14 +340,14 @@ func TestASendIsCheckedBeforeItBegins(t *testing.T) {
 		cancel()
 		f.with(func() {
 			for to, want := range map[int]string{-1: "no rank -1: the job has ranks 0 to 2", 3: "no rank 3: the job has ranks 0 to 2"} {
-				if err := f.checkSend(t.Context(), to); err == nil || err.Error() != want {
+				if err := f.checkSend(t.Context(), to, 0); err == nil || err.Error() != want {
 					t.Errorf("to rank %d: %v, want %q", to, err, want)
 				}
 			}
-			if err := f.checkSend(ended, 1); err != context.Canceled {
+			if err := f.checkSend(ended, 1, 0); err != context.Canceled {
 				t.Errorf("with a context that has ended: %v", err)
 			}
-			if err := f.checkSend(t.Context(), 0); err != nil {
+			if err := f.checkSend(t.Context(), 0, 0); err != nil {
 				t.Errorf("to itself: %v", err)
 			}
 		})
@@ -394,7 +394,7 @@ func TestATransferIsNoStall(t *testing.T) {
 func TestPostedReceivesStayInTheOrderOfTheirStarts(t *testing.T) {
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		var list postedList
+		var list messageList
 		var want []*Message
 		for numbers := random.Perm(6); len(numbers)+len(want) > 0; {
 			if len(numbers) > 0 && (len(want) == 0 || random.IntN(2) > 0) {
@@ -421,4 +421,59 @@ func TestPostedReceivesStayInTheOrderOfTheirStarts(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestASendBeyondTheBoundIsAnnouncedWhenAnotherEnds(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var (
+			p    TaggedPeer
+			w    wire
+			last = uint32(match.AnnouncedMax)
+		)
+		f.peer, f.wire = &p, &w
+		start := func(ctx context.Context) *transport.Request {
+			r := new(transport.Request)
+			f.StartSend(ctx, r, 1, f.tag(1), "bytes", []byte("contents"))
+			return r
+		}
+		canceled := start(t.Context())
+		for range match.AnnouncedMax - 1 {
+			start(t.Context())
+		}
+		w.frames = nil
+		dropped, one, two := start(t.Context()), start(t.Context()), start(t.Context())
+		if len(w.frames) > 0 || p.Credits.Use(0) {
+			t.Errorf("written are %v, and an eager message may follow: want neither", w.frames)
+		}
+		f.Cancel(dropped, context.Canceled)
+		f.Cancel(canceled, context.Canceled)
+		if want := fmt.Sprintf("[no fragments 0 withdraw 1 RTS %d no fragments 1]", last+1); fmt.Sprint(w.frames) != want {
+			t.Errorf("after a withdrawal, written are %v, want %s", w.frames, want)
+		}
+		w.frames = nil
+		f.with(func() {
+			p.CTS(last + 1).Complete()
+			p.AnnounceKeptBack()
+		})
+		if want := fmt.Sprintf("[RTS %d]", last+2); fmt.Sprint(w.frames) != want {
+			t.Errorf("after a transfer, written are %v, want %s", w.frames, want)
+		}
+		if !one.Done() || two.Done() || dropped.Err != context.Canceled || !p.Credits.Use(0) {
+			t.Errorf("the first send is done: %v, the second: %v, and no eager message may follow", one.Done(), two.Done())
+		}
+	})
+}
+
+// The memory of a request that is done is its caller's, who waits for nothing more.
+func TestTheTransportIsToldOfARevocationBeforeARequestIsDone(t *testing.T) {
+	run(t, func(t *testing.T, f *fake) {
+		var r transport.Request
+		f.StartRecv(t.Context(), &r, 1, f.tag(1), "bytes", make([]byte, 8))
+		told := false
+		f.atRevoke = func() { told = !r.Done() }
+		f.Engine.Revoke(transport.Communicator(f.tag(1).Context), transport.ErrRevoked)
+		if !told || !r.Done() {
+			t.Errorf("told before: %v; done: %v", told, r.Done())
+		}
+	})
 }
