@@ -11,8 +11,14 @@ import (
 // benchmark runs call b.N times on p ranks.
 func benchmark(b *testing.B, p int, call func(ctx context.Context, c *chorale.Comm) error) {
 	b.Helper()
+	benchmarkBy(b, p, chorale.Run, call)
+}
+
+// benchmarkBy is benchmark by another function than Run.
+func benchmarkBy(b *testing.B, p int, run func(ctx context.Context, n int, f chorale.Func) error, call func(ctx context.Context, c *chorale.Comm) error) {
+	b.Helper()
 	b.ReportAllocs()
-	err := chorale.Run(b.Context(), p, func(ctx context.Context, c *chorale.Comm) error {
+	err := run(b.Context(), p, func(ctx context.Context, c *chorale.Comm) error {
 		for range 10 { // the first calls compile what the others use
 			if err := call(ctx, c); err != nil {
 				return err
@@ -48,6 +54,47 @@ func BenchmarkAllReduce8Bytes(b *testing.B) {
 				return chorale.AllReduce(ctx, c, dst[c.Rank()][:1], src[c.Rank()][:1], chorale.Sum, chorale.WithAlgorithm("recursive-doubling"))
 			})
 		})
+	}
+}
+
+// BenchmarkProfile shows what a profile adds to short calls, and what a timeline does.
+// Compare the three of a kind over the same number of calls, as in -benchtime=100000x: of
+// more calls, fewer are timed.
+func BenchmarkProfile(b *testing.B) {
+	const n = 128 // 1 KiB
+	calls := map[string]func(ctx context.Context, c *chorale.Comm, dst, src []float64) error{
+		"allreduce": func(ctx context.Context, c *chorale.Comm, dst, src []float64) error {
+			return chorale.AllReduce(ctx, c, dst, src, chorale.Sum)
+		},
+		"pingpong": func(ctx context.Context, c *chorale.Comm, dst, src []float64) error {
+			if c.Rank() == 0 {
+				if err := chorale.Send(ctx, c, src, 1, 0); err != nil {
+					return err
+				}
+			}
+			if _, err := chorale.Recv(ctx, c, dst, 1-c.Rank(), 0); err != nil || c.Rank() == 0 {
+				return err
+			}
+			return chorale.Send(ctx, c, src, 0, 0)
+		},
+		"start": func(ctx context.Context, c *chorale.Comm, dst, src []float64) error {
+			return chorale.StartAllReduce(ctx, c, dst, src, chorale.Sum).Wait()
+		},
+	}
+	profiled := func(ctx context.Context, n int, f chorale.Func) error {
+		return chorale.RunProfile(ctx, n, f, new(chorale.Profile))
+	}
+	traced := func(ctx context.Context, n int, f chorale.Func) error {
+		return chorale.RunTrace(ctx, n, f, new(chorale.Trace))
+	}
+	for _, name := range []string{"allreduce", "pingpong", "start"} {
+		src, dst := [2][]float64{make([]float64, n), make([]float64, n)}, [2][]float64{make([]float64, n), make([]float64, n)}
+		call := func(ctx context.Context, c *chorale.Comm) error {
+			return calls[name](ctx, c, dst[c.Rank()], src[c.Rank()])
+		}
+		b.Run(name+"/off", func(b *testing.B) { benchmarkBy(b, 2, chorale.Run, call) })
+		b.Run(name+"/on", func(b *testing.B) { benchmarkBy(b, 2, profiled, call) })
+		b.Run(name+"/trace", func(b *testing.B) { benchmarkBy(b, 2, traced, call) })
 	}
 }
 

@@ -64,10 +64,15 @@ type call struct {
 	size      int     // bytes of the plan and the key, about
 	op        exec.Op // the kernel; zero where nothing is combined, or by a callerOp
 	callerOp  any     // a *callerOp[T] if the operation is the caller's function
+	tally     *tally  // for a profile; else nil
+	shape     int32   // of its timeline, in the tracer's table; 0 if it is not there
 }
 
 // do makes a collective call. It compiles the call unless the cache has it.
 func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) error {
+	if ctx == nil {
+		return c.rejectCallf(a.collective.String(), "%w", errNoContext)
+	}
 	if c == nil || !c.state.CompareAndSwap(idle, busy) {
 		return c.unusable(a.collective.String())
 	}
@@ -77,10 +82,15 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	signature := transport.Signature{Context: c.context, Sequence: c.sequence}
 	c.sequence++
 
-	chosen := mergeOptions(options)
+	chosen := c.mergeOptions(options)
+	timed := chosen.stats != nil && c.isTimed(chosen.stats, signature.Sequence)
 	var start time.Time
-	if chosen.stats != nil {
+	if timed {
 		start = time.Now()
+	}
+	var traced *tracedCall
+	if chosen.stats != nil {
+		traced = c.trace(signature.Sequence)
 	}
 	a.elem = reflect.TypeFor[T]()
 	a.algorithm, a.schedule = chosen.algorithm, chosen.schedule
@@ -91,6 +101,9 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 		if call, err = compile(c, a); err != nil {
 			return err
 		}
+		if c.job.recorder != nil && !timed { // the first call of its kind is
+			timed, start = true, time.Now()
+		}
 		c.cache.add(call)
 	}
 	in, out := bytesOf(a.in), bytesOf(a.out)
@@ -99,14 +112,32 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	}
 	signature.Call = call.signature
 	var err error
-	if a.custom {
-		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, signature, in, out, a.op)
-	} else if err = call.plan.Run(ctx, c.job.endpoint, signature, in, out, call.op); err != nil {
-		err = c.failed(a.collective.String(), err)
+	if c.size == 1 && c.identity.revoked.Load() { // it would need no message
+		return c.failed(a.collective.String(), signature, a.elem, c.job.endpoint.Revoked(c.identity.number))
 	}
-	if err == nil && chosen.stats != nil {
-		s := call.plan.Stats()
-		*chosen.stats = Stats{call.algorithm, s.Steps, s.Messages, s.Bytes, time.Since(start)}
+	if a.custom {
+		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, traced, signature, in, out, a.op)
+	} else {
+		exchanger, op := transport.Exchanger(c.job.endpoint), call.op
+		if traced != nil {
+			exchanger, op = traced.around(call, op)
+		}
+		if err = call.plan.Run(ctx, exchanger, signature, in, out, op); err != nil {
+			err = c.failed(a.collective.String(), signature, a.elem, err)
+		}
+	}
+	if chosen.stats == nil {
+		return err
+	}
+	if traced != nil {
+		traced.end(c, call, err)
+	}
+	switch {
+	case err != nil:
+	case timed:
+		c.finish(call, chosen.stats, signature.Sequence, start)
+	case c.job.recorder != nil:
+		c.count(call)
 	}
 	return err
 }
@@ -156,8 +187,7 @@ func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
 
 // schedule returns the schedule that the call executes.
 func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedule, error) {
-	s := key.schedule
-	if s != nil {
+	if s := key.schedule; s != nil {
 		if s.Collective != key.collective || s.P != c.size || s.Root != key.root {
 			return nil, fmt.Errorf("the schedule is for %v on %d ranks with root %d: want %v on %d ranks with root %d",
 				s.Collective, s.P, s.Root, key.collective, c.size, key.root)
@@ -165,33 +195,42 @@ func (c *Comm) schedule(key callKey, counts partCounts, size int) (*sched.Schedu
 		if err := s.Check(); err != nil {
 			return nil, fmt.Errorf("the schedule is not right: %w", err)
 		}
-	} else {
-		bytes := key.bytes(c.size, counts, size)
-		name, err := c.algorithm(key, bytes)
-		if err != nil {
-			return nil, err
-		}
-		if key.onePartPerRank() {
-			bytes *= c.size
-		}
-		if s, err = algo.New(key.collective, name, c.size, key.root, bytes); err != nil {
-			return nil, err
-		}
+		return s, key.takes(s)
 	}
+	bytes := key.bytes(c.size, counts, size)
+	choice, err := c.algorithm(key, bytes)
+	if err != nil {
+		return nil, err
+	}
+	if key.onePartPerRank() {
+		bytes *= c.size
+	}
+	s, err := algo.New(key.collective, choice.Algorithm, c.size, key.root, bytes)
+	if err == nil {
+		err = key.takes(s)
+	}
+	if err != nil && choice.Forced != "" {
+		err = fmt.Errorf("%s=%s: %w", selection.Environment, choice.Forced, err)
+	}
+	return s, err
+}
+
+// takes returns an error if a schedule is not for the operation or the parts of the call.
+func (k callKey) takes(s *sched.Schedule) error {
 	switch {
-	case s.Commutative && key.collective.Combines() && !key.commutative:
-		return nil, fmt.Errorf("algorithm %s combines out of rank order, and the operation is not marked Commutative: choose another algorithm", s.Algorithm)
-	case !s.Uneven && key.uneven != 0:
-		return nil, fmt.Errorf("algorithm %s takes only parts that are all of one length: choose another algorithm", s.Algorithm)
+	case s.Commutative && k.collective.Combines() && !k.commutative:
+		return fmt.Errorf("algorithm %s combines out of rank order, and the operation is not marked Commutative: choose another algorithm", s.Algorithm)
+	case !s.Uneven && k.uneven != 0:
+		return fmt.Errorf("algorithm %s takes only parts that are all of one length: choose another algorithm", s.Algorithm)
 	}
-	return s, nil
+	return nil
 }
 
 // algorithm returns the algorithm of a call, which its key names or else is chosen.
-func (c *Comm) algorithm(key callKey, bytes int) (string, error) {
+func (c *Comm) algorithm(key callKey, bytes int) (selection.Choice, error) {
 	on := c.placement()
 	if on.err != nil || key.algorithm != "" {
-		return selection.WithHosts(key.collective, key.algorithm, on.text), on.err
+		return selection.Choice{Algorithm: selection.WithHosts(key.collective, key.algorithm, on.text)}, on.err
 	}
 	q := selection.Query{
 		Collective: key.collective, Ranks: c.size, Bytes: bytes,
@@ -204,8 +243,7 @@ func (c *Comm) algorithm(key callKey, bytes int) (string, error) {
 			q.Processors = 0 // each rank has one
 		}
 	}
-	choice, err := selection.Choose(q)
-	return choice.Algorithm, err
+	return selection.Choose(q)
 }
 
 // onePartPerRank reports whether the vector is one part per rank.

@@ -41,7 +41,7 @@ func Main(f Func) {
 		if err == nil {
 			os.Exit(0)
 		}
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, withStack(err))
 		os.Exit(failureStatus(ctx))
 	}
 	env, err := launch.Environment()
@@ -49,7 +49,7 @@ func Main(f Func) {
 		exit(err)
 	}
 	if env.Transport == "inproc" {
-		exit(runJob(ctx, env.Size, env.Stall, f))
+		exit(runRecorded(ctx, env.Size, stallPolicy{after: env.Stall, abort: env.StallAbort, quit: env.Launched}, f))
 	}
 	endpoint, env, err := launch.Join(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func Main(f Func) {
 	}
 	c := newWorld(endpoint, env)
 	runRank(ctx, c, f, func(err error) {
-		sent := err != nil && env.ReportError != nil && env.ReportError(withoutRank(err, env.Rank), stackOf(err))
+		sent := err != nil && env.ReportError != nil && env.ReportError(*failureOf(err, env.Rank))
 		left := c.leave(ctx, err)
 		if sent && left == nil {
 			os.Exit(failureStatus(ctx)) // the launcher prints the error
@@ -103,9 +103,27 @@ func failureStatus(ctx context.Context) int {
 	return 1
 }
 
+func configOf(env launch.JobEnv) CommConfig {
+	return CommConfig{Transport: env.Transport, Processors: env.Processors, Hosts: env.Hosts}
+}
+
 // newWorld returns the communicator of all ranks of a job that launch has joined.
 func newWorld(endpoint transport.Endpoint, env launch.JobEnv) *Comm {
-	return NewComm(endpoint, CommConfig{Transport: env.Transport, Processors: env.Processors, Hosts: env.Hosts})
+	c := newRecordedComm(endpoint, configOf(env), env, environmentRecorder(), environmentTracer(env))
+	if c.job.recorder == nil && c.job.tracer == nil {
+		return c
+	}
+	stop := c.reportMetrics(env)
+	c.job.handOn = sync.OnceFunc(func() {
+		stop()
+		if c.job.recorder != nil {
+			c.handOnRecord(env)
+		}
+		if c.job.tracer != nil {
+			c.handOnTrace(env)
+		}
+	})
+	return c
 }
 
 // errGoexit is the error of a function that has returned in no other way.
@@ -120,7 +138,7 @@ func runRank(ctx context.Context, c *Comm, f Func, leave func(error)) {
 		if err := f(ctx, c); err != nil {
 			return err
 		}
-		return c.job.endpoint.CheckUnreceived()
+		return c.job.family.each(func(e transport.Endpoint) error { return e.CheckUnreceived() })
 	})
 }
 
@@ -139,21 +157,24 @@ func (c *Comm) leave(ctx context.Context, err error) error {
 	return c.Close()
 }
 
+// abort ends this rank's part in the job, and tells its peers why.
+func (c *Comm) abort(why error) {
+	_ = c.job.family.each(func(e transport.Endpoint) error { // which returns no error here
+		e.Abort(why)
+		return nil
+	})
+}
+
 // leaveTime is for receivers to take what they were sent, after a signal.
 const leaveTime = 200 * time.Millisecond
-
-// abort ends this rank's part in the job and tells its peers the reason. An
-// Exchange whose context has ended does both.
-func (c *Comm) abort(reason error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(brief{reason})
-	c.job.endpoint.Exchange(ctx, transport.Step{}) // its error is the reason
-}
 
 // Join attaches the process to the job that it was started in, as one rank. A
 // process that no launcher has started is the only rank of its job. The caller
 // closes the communicator. A process joins once. Most programs use [Main] instead.
 func Join(ctx context.Context) (*Comm, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("chorale: join: %w", errNoContext)
+	}
 	endpoint, env, err := launch.Join(ctx)
 	if err != nil {
 		return nil, err
@@ -164,77 +185,103 @@ func Join(ctx context.Context) (*Comm, error) {
 // Run runs f on n ranks, each a goroutine of this process, and returns when all of
 // them have returned. The first error or panic ends the job: contexts end, calls
 // that wait for other ranks return, and Run returns that error, with its rank and with the
-// others that have failed with the same one.
+// others that have failed with the same one. Where ranks have called different things, it
+// names the calls of all of them, with the lines of the program. A panic is a [PanicError].
+//
+// Ranks that wait for each other, in calls of two communicators or for tagged messages, are
+// named on standard error after 30 s, or as long as the environment variable CHORALE_STALL
+// says; they go on waiting. If CHORALE_TRACE names a file, Run leaves the timeline of the job
+// there, in the place of an earlier one: see [Trace].
 //
 // Messages that f leaves unreceived are an error: the ranks did not make the same calls,
 // or one has sent a tagged message that nobody wants.
-func Run(ctx context.Context, n int, f Func) error {
+func Run(ctx context.Context, n int, f Func) error { return run(ctx, n, f, recording{}) }
+
+// A recording is what a job, whose ranks are goroutines, is to record of its calls.
+type recording struct {
+	profile *Profile // nil if nobody asks for it
+	trace   *Trace   // the same
+	metrics bool     // [Comm.Metrics] has sums
+	sums    string   // the file of these while the job runs; "" if there is none
+}
+
+func run(ctx context.Context, n int, f Func, r recording) error {
+	if ctx == nil {
+		return fmt.Errorf("chorale: run: %w", errNoContext)
+	}
 	if n < 1 {
 		return fmt.Errorf("chorale: run on %d ranks: want at least 1", n)
 	}
-	return runJob(ctx, n, 0, f)
+	stall, err := launch.Stall()
+	if err != nil {
+		return fmt.Errorf("chorale: run: %w", err)
+	}
+	r.metrics = metricsTarget() != ""
+	return runTraced(ctx, n, stallPolicy{after: stall, deadlocks: true}, f, r)
 }
 
-// runJob is Run. Unless stall is 0, it names ranks that wait for each other for so long
-// on standard error.
-func runJob(ctx context.Context, n int, stall time.Duration, f Func) error {
+// runJob is Run, which explains on standard error why ranks wait for long, as the policy
+// says, and fills in the recording.
+func runJob(ctx context.Context, n int, policy stallPolicy, f Func, r recording) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	job := inproc.New(n)
-	if stall > 0 {
-		var watch sync.WaitGroup
-		defer watch.Wait()
-		defer cancel()
-		watch.Go(func() { watchDeadlocks(ctx, stall, job, n) })
+	members := newLocalRanks(job, n)
+	if policy != (stallPolicy{}) {
+		defer members.watch(policy)()
 	}
 	config := CommConfig{Transport: "inproc", Processors: processors.Parallel()}
-	kept := keptJobsOf(n, config.Processors)
+	var kept *keptPrograms
+	if r == (recording{}) {
+		kept = keptJobsOf(n, config.Processors)
+	}
+	recorders, tracers := r.newRecorders(n), r.newTracers(n)
+	if r.sums != "" {
+		defer writeMetrics(r.sums, recorders)()
+	}
 	compiled := kept.take(n)
 	var (
 		ranks sync.WaitGroup
 		once  sync.Once
-		first *ranksError
+		first = -1 // the rank that failed first
 		errs  = make([]error, n)
 	)
 	for rank := range n {
-		ranks.Go(func() {
+		run := func() {
 			growStack(rank)
-			c := NewComm(job.Endpoint(rank), config)
+			c := newRecordedComm(job.Endpoint(rank), config, launch.JobEnv{}, recorders[rank], tracers[rank])
+			c.job.ranks = members
 			c.adopt(compiled[rank])
 			defer func() {
 				compiled[rank] = c.surrender()
 				c.Close()
+				members.returned[rank].Store(true)
 			}()
 			runRank(ctx, c, f, func(err error) {
 				if errs[rank] = err; err == nil {
 					return
 				}
 				once.Do(func() {
-					first = &ranksError{ranks: []int{rank}, text: withoutRank(err, rank), err: err}
-					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: brief{err}.Error()})
+					first = rank
+					job.Abort(&transport.PeerError{Peer: rank, Err: transport.ErrAborted, Reason: err.Error()})
 					cancel()
 				})
 			})
-		})
+		}
+		ranks.Go(func() { asRank(job.Endpoint(rank), run) })
 	}
 	ranks.Wait()
-	if first == nil {
-		kept.keep(compiled)
-		return nil
+	r.profile.fill(recorders)
+	r.trace.fill(tracers)
+	if first < 0 {
+		rank, err := job.CheckUnreceived()
+		if err == nil {
+			kept.keep(compiled)
+			return nil
+		}
+		first, errs[rank] = rank, err
 	}
-	first.share(errs)
-	return first
-}
-
-// watchDeadlocks names ranks that wait for each other, until ctx ends.
-func watchDeadlocks(ctx context.Context, stall time.Duration, job *inproc.Job, n int) {
-	endpoints := make([]transport.Endpoint, n)
-	for rank := range endpoints {
-		endpoints[rank] = job.Endpoint(rank)
-	}
-	launch.WatchDeadlocks(ctx.Done(), stall, endpoints, func(text string) {
-		fmt.Fprintln(os.Stderr, "chorale: "+text)
-	})
+	return newRanksError(first, errs)
 }
 
 // callRecovered calls f, and turns a panic into an error.

@@ -66,7 +66,7 @@ func (f *callerOp[T]) each(into, a, b []byte) {
 // run runs a plan with the operation. If the function panics or leaves the goroutine,
 // what this rank has not computed yet is never sent: run ends the rank's part in the
 // job, so that every rank that needs it fails with the reason.
-func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transport.Signature, in, out []byte, given Op[T]) (err error) {
+func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, traced *tracedCall, sig transport.Signature, in, out []byte, given Op[T]) (err error) {
 	f.given = given
 	defer func() {
 		f.given = Op[T]{}
@@ -77,8 +77,12 @@ func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, sig transpor
 		call.plan.Release()
 		err = c.abandon(call.key.collective.String(), "the operation", recover())
 	}()
-	if err := call.plan.Run(ctx, c.job.endpoint, sig, in, out, f.op); err != nil {
-		return c.failed(call.key.collective.String(), err)
+	exchanger, op := transport.Exchanger(c.job.endpoint), f.op
+	if traced != nil {
+		exchanger, op = traced.around(call, op)
+	}
+	if err := call.plan.Run(ctx, exchanger, sig, in, out, op); err != nil {
+		return c.failed(call.key.collective.String(), sig, call.key.elem, err)
 	}
 	return nil
 }

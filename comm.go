@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chorale-go/chorale/internal/exec"
+	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -17,6 +18,10 @@ import (
 // Collectives are called by all ranks of the group, in the same order. A Comm does
 // one collective at a time; [Start] lets several be in progress. Each rank has a
 // Comm of its own, so ranks run concurrently.
+//
+// A communicator fails on all of its ranks when one of them is lost or revokes it: see the
+// package documentation, and [Comm.Shrink] for what is left to do. It does not take other
+// communicators with it.
 //
 // A Comm keeps memory for later calls, so that the same call again allocates nothing:
 // the programs of calls that it has compiled, [KeptCalls] and [KeptBytes] at most, and
@@ -32,6 +37,11 @@ type Comm struct {
 	sequence uint32 // of the next call
 	state    atomic.Int32
 
+	stats   *Stats      // of calls without WithStats, for a profile or a timeline; else nil
+	starter *starter    // of the nonblocking call in progress, for a profile or a timeline; else nil
+	first   uint32      // the sequence of that call's first collective
+	traced  *tracedCall // records calls for a timeline; nil before the first
+
 	cache       callCache
 	memory      exec.Memory
 	packing     packing
@@ -41,6 +51,7 @@ type Comm struct {
 	nonblocking nonblockingCalls
 	prepared    preparedCalls
 	creation    creation
+	resilience  resilience
 	turns       map[int]*turns // of RoundRobin, by tag; under job.mu
 	tagged      taggedUse
 	released    bool // the endpoint has released the context; under job.mu
@@ -65,14 +76,22 @@ type group struct {
 type job struct {
 	endpoint transport.Endpoint
 	config   CommConfig
+	ranks    *localRanks // of Run; nil elsewhere
+	env      launch.JobEnv
+	family   *family
 
 	allocates atomic.Bool // Alloc has returned memory
 
 	mu      sync.Mutex
 	numbers numbers
+	all     []int // every rank, once that is needed
+
+	recorder *recorder // for a profile; else nil
+	tracer   *tracer   // for a timeline; else nil
+	handOn   func()    // hands on the records of this rank when it leaves; nil if nobody asks for them
 
 	late  lateCalls
-	ended atomic.Pointer[ending] // by the error of a collective; nil while this rank's part goes on
+	ended atomic.Pointer[ending] // the call that has ended this rank's part in the job; nil before
 }
 
 const contextBits = transport.ContextBits
@@ -111,19 +130,47 @@ type CommConfig struct {
 // endpoint's CheckUnreceived finds out whether ranks did not make the same calls; [Main]
 // and [Run] call it.
 func NewComm(endpoint transport.Endpoint, config CommConfig) *Comm {
-	g := group{rank: endpoint.Rank(), size: endpoint.Size()}
-	j := &job{endpoint: endpoint, config: config}
-	return j.newComm(g, 0, 0)
+	var r *recorder
+	if metricsTarget() != "" {
+		r = newRecorder()
+	}
+	return newRecordedComm(endpoint, config, launch.JobEnv{}, r, nil)
+}
+
+// newRecordedComm is NewComm, with a recorder and a tracer unless these are nil. Env is what
+// launch says of the endpoint.
+func newRecordedComm(endpoint transport.Endpoint, config CommConfig, env launch.JobEnv, r *recorder, t *tracer) *Comm {
+	j := &job{endpoint: endpoint, config: config, env: env, recorder: r, tracer: t}
+	if r != nil {
+		j.endpoint = &profiledEndpoint{j.endpoint, r}
+	}
+	if t != nil {
+		j.endpoint = &tracedEndpoint{j.endpoint, j}
+	}
+	j.family = &family{jobs: []*job{j}}
+	c := j.newComm(group{rank: endpoint.Rank(), size: endpoint.Size()}, 0, 0)
+	if r != nil {
+		r.world.Store(c)
+	}
+	return c
 }
 
 // newComm returns the communicator of a number. Its calls count from base.
 func (j *job) newComm(g group, number, base uint32) *Comm {
+	if number != 0 { // the job's has all ranks
+		j.endpoint.SetMembers(number, j.ranksOf(&g))
+	}
 	return newComm(j, g, number<<contextBits, &identity{number: number, base: base, group: g})
 }
 
 // newComm returns a communicator of one context.
 func newComm(j *job, g group, context uint32, id *identity) *Comm {
 	c := &Comm{job: j, group: g, context: context, sequence: id.base, identity: id}
+	if j.recorder != nil {
+		c.stats = &j.recorder.stats
+	} else if j.tracer != nil {
+		c.stats = &j.tracer.stats
+	}
 	scratch := scratchAllocator{j}
 	c.cache.kept, c.memory.Held, c.memory.Allocator = &id.kept, &id.kept.memory, scratch
 	c.packing.kept, c.packing.allocator = &id.kept, scratch
@@ -131,6 +178,37 @@ func newComm(j *job, g group, context uint32, id *identity) *Comm {
 	defer j.mu.Unlock()
 	id.open++
 	return c
+}
+
+// ranksOf returns the job's ranks of a group.
+func (j *job) ranksOf(g *group) []int {
+	if g.members != nil {
+		return g.members
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.all) < g.size {
+		j.all = append(j.all, len(j.all))
+	}
+	return j.all
+}
+
+// contextOfJob returns the context of the communicator, which differs from those of other
+// endpoints that the rank has had.
+func (c *Comm) contextOfJob() uint64 { return uint64(c.job.env.Group)<<32 | uint64(c.context) }
+
+// launchRank returns the rank, as the launcher counts the job's, of one of the endpoint's.
+func (j *job) launchRank(rank int) int {
+	if j.env.Ranks != nil && rank >= 0 {
+		return j.env.Ranks[rank]
+	}
+	return rank
+}
+
+// place returns this rank as the launcher counts the job's, and how many it counts at least.
+func (j *job) place() (rank, size int) {
+	size = j.endpoint.Size()
+	return j.launchRank(j.endpoint.Rank()), 1 + j.launchRank(size-1)
 }
 
 // Rank returns this rank's number, 0 ≤ Rank < Size, and −1 if c is nil.
@@ -157,7 +235,10 @@ func (c *Comm) Close() error {
 	if c == nil {
 		return c.unusable("close")
 	}
-	return c.job.endpoint.Close()
+	if handOn := c.job.family.first().handOn; handOn != nil {
+		handOn()
+	}
+	return c.job.family.each(func(e transport.Endpoint) error { return e.Close() })
 }
 
 // undefined is the color of ranks that get no communicator.
@@ -167,32 +248,42 @@ const undefined = -1
 // one communicator, ordered by key and, where keys are equal, by rank. A rank with
 // a negative color is in none, and gets nil. All ranks call Split.
 //
-// Split is one [AllGather] of a small struct per rank, or a few, and fails as it does.
+// Split is one [AllGather] of a small struct per rank, or a few, and a [Barrier], and fails
+// as they do. If it fails on some ranks alone, the communicators of these ranks are revoked
+// on the others.
 // Different communicators can be split at the same time, by different goroutines, in
 // any order. Fewer than 2^20 communicators of one rank can be in use at a time; one
 // more is an ErrArgument. A communicator is in use until all its ranks have freed it.
-// If they leave messages between them unreceived, it stays in use.
+// If they leave messages between them unreceived, or it has failed, it stays in use.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	if c == nil || !c.state.CompareAndSwap(idle, busy) {
 		return nil, c.unusable("split")
 	}
+	if ctx == nil {
+		defer c.end()
+		c.sequence++
+		return nil, c.argumentErrorf("split", "%w", errNoContext)
+	}
 	defer c.end()
 	color = max(color, undefined)
 	in := c.splitContext()
-	a := agreement{members: splitCalls{in}, call: "split", parent: c, among: &c.group, tried: c.window}
-	number, err := a.find(ctx, offer{Color: color, Key: key})
-	c.sequence, c.window = in.sequence, a.tried
-	if err != nil || color == undefined {
+	s := search{members: splitCalls{in}, call: "split", parent: c, among: &c.group, tried: c.window}
+	defer func() { c.sequence, c.window = in.sequence, s.tried }()
+	number, err := s.find(ctx, offer{Color: color, Key: key})
+	if err != nil {
 		return nil, err
 	}
+	if color == undefined {
+		return s.settle(ctx, nil)
+	}
 	var ranks []int
-	for rank, other := range a.offers {
+	for rank, other := range s.offers {
 		if other.Color == color {
 			ranks = append(ranks, rank)
 		}
 	}
-	slices.SortStableFunc(ranks, func(x, y int) int { return cmp.Compare(a.offers[x].Key, a.offers[y].Key) })
-	return c.job.newComm(c.subgroup(ranks), number, a.base()), nil
+	slices.SortStableFunc(ranks, func(x, y int) int { return cmp.Compare(s.offers[x].Key, s.offers[y].Key) })
+	return s.settle(ctx, c.job.newComm(c.subgroup(ranks), number, s.base()))
 }
 
 // Dup creates a communicator of the same ranks. All ranks call it. See [Comm.Split]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale"
 )
@@ -231,5 +232,23 @@ func TestGridThatDoesNotFitIsAnArgumentError(t *testing.T) {
 			}
 		}
 		return chorale.Barrier(ctx, c)
+	})
+}
+
+// One rank of each half waits for long, in another call than the other half: they have nothing
+// to do with each other.
+func TestCommunicatorsOfOneSplitMayWaitInDifferentCalls(t *testing.T) {
+	onEachTransport(t, 4, func(ctx context.Context, c *chorale.Comm) error {
+		half, err := c.Split(ctx, c.Rank()%2, 0)
+		if err != nil {
+			return err
+		}
+		if half.Rank() == 0 {
+			time.Sleep(200 * time.Millisecond)
+		}
+		if c.Rank()%2 == 0 {
+			return sumOf(ctx, half, 1, 2)
+		}
+		return chorale.AllGather(ctx, half, make([]int, 2), []int{1})
 	})
 }

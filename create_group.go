@@ -31,6 +31,8 @@ func (c *Comm) CreateGroup(ctx context.Context, ranks []int, tag int) (*Comm, er
 		return nil, err
 	}
 	switch {
+	case ctx == nil:
+		return nil, c.argumentErrorf(call, "%w", errNoContext)
 	case !c.areRanks(ranks):
 		return nil, c.argumentErrorf(call, "ranks %v: want ranks 0 to %d, each once", ranks, c.size-1)
 	case !slices.Contains(ranks, c.rank):
@@ -38,16 +40,19 @@ func (c *Comm) CreateGroup(ctx context.Context, ranks []int, tag int) (*Comm, er
 	case tag < 0:
 		return nil, c.argumentErrorf(call, "tag %d: want 0 or more", tag)
 	}
+	if err := c.job.endpoint.Revoked(c.identity.number); err != nil {
+		return nil, c.failed(call, transport.Signature{}, nil, err)
+	}
 	g := c.subgroup(ranks)
 	messages, number := c.creation.begin(c)
 	m := &memberMessages{c: messages, call: call, number: number, list: ranks, ranks: slices.Sorted(slices.Values(ranks)), tag: tag}
 	m.me = slices.Index(m.ranks, c.rank)
-	a := agreement{members: m, call: call, parent: c, among: &g}
-	found, err := a.find(ctx, offer{})
+	s := search{members: m, call: call, parent: c, among: &g}
+	found, err := s.find(ctx, offer{})
 	if err != nil {
 		return nil, err
 	}
-	return c.job.newComm(g, found, a.base()), nil
+	return s.settle(ctx, c.job.newComm(g, found, s.base()))
 }
 
 // A creation has the communicator for the messages of CreateGroup.
@@ -57,8 +62,11 @@ type creation struct {
 	calls uint64
 }
 
-// creationPart is the last context of a communicator.
-const creationPart = 1<<contextBits - 1
+// The last contexts of a communicator.
+const (
+	resilientPart = 1<<contextBits - 1
+	creationPart  = resilientPart - 1
+)
 
 // begin begins a call. It returns the communicator for its messages, and its number.
 func (p *creation) begin(c *Comm) (*Comm, uint64) {
@@ -121,6 +129,11 @@ func (m *memberMessages) gather(ctx context.Context, all []offer, mine offer) er
 		}
 	}
 	return nil
+}
+
+func (m *memberMessages) settle(ctx context.Context) error {
+	_, err := allOf(ctx, m, true)
+	return err
 }
 
 func (m *memberMessages) sum(ctx context.Context, numbers []uint64) error {

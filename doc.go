@@ -51,11 +51,17 @@
 //     stays usable.
 //   - [ErrClosed] after [Comm.Free], this communicator alone is closed.
 //
-// Any other error of a collective ends the rank's part in the job: an end of the
-// context, a lost peer, calls that differ ([MismatchError]), an operation that panics
-// or calls runtime.Goexit. Peers are told, their calls fail too, and so do later calls
-// on any communicator. Only Close is left to do. A panic or runtime.Goexit of a
-// function of Start or [Prepare] ends the rank's part likewise.
+// A communicator fails, on all of its ranks, when the context of a collective ends on one
+// of them, when one is lost or gives up, when one has left that others still need, or when
+// one calls [Comm.Revoke]. Calls in progress on it return an error that names the rank and
+// the cause, as do later ones. Communicators to which the rank does not belong go on.
+// [Comm.Shrink] makes a communicator of the ranks that are left, which [Comm.Grow] extends
+// by ranks that were started anew; [Comm.Agree] has them decide something alike.
+//
+// Calls that differ ([MismatchError]), a message of another length than its receive, an
+// operation or a function of Start or [Prepare] that panics or calls runtime.Goexit: these end
+// the rank's part in the job. All of its calls on all communicators fail, and only Close is
+// left to do; the others take it as a rank that gives up.
 //
 // No call returns nil with a wrong or unfinished result: a rank that fails sends
 // nothing that it has not computed, and every rank that needs it fails with an error

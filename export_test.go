@@ -1,6 +1,12 @@
 package chorale
 
-import "context"
+import (
+	"context"
+	"reflect"
+
+	"github.com/chorale-go/chorale/internal/callsite"
+	"github.com/chorale-go/chorale/transport"
+)
 
 // NumberOf returns the number of a communicator.
 func NumberOf(c *Comm) int { return int(c.identity.number) }
@@ -20,7 +26,42 @@ func UseNumbers(c *Comm, but ...int) {
 }
 
 // Abort ends c's part in the job as a failing function of Main does.
-func Abort(c *Comm, reason error) { c.abort(reason) }
+func Abort(c *Comm, reason error) { c.job.endpoint.Abort(reason) }
 
 // Leave ends c's part in the job as Main does when the rank's function returns err.
 func Leave(ctx context.Context, c *Comm, err error) error { return c.leave(ctx, err) }
+
+// MaxRows is how many lines of a program a profile tells apart.
+const MaxRows = maxRows
+
+// RecordPlaces records a barrier at each of so many lines of a program, which are those of a
+// function and the ones after it, and returns the profile.
+func RecordPlaces(function any, lines int) *Profile {
+	type place struct {
+		file string
+		line int
+	}
+	r, seen := newRecorder(), map[place]bool{}
+	for pc := reflect.ValueOf(function).Pointer() + 1; len(seen) < lines; pc++ {
+		at := site{callers{pc}, "barrier"}
+		file, line := callsite.Of(at.stack[:1])
+		if seen[place{file, line}] || file == "" {
+			continue
+		}
+		seen[place{file, line}] = true
+		r.mu.Lock()
+		row := r.row(at) // may be a new one
+		r.rows[row].Calls++
+		r.mu.Unlock()
+	}
+	var p Profile
+	p.fill([]*recorder{r})
+	return &p
+}
+
+// OverEndpoint returns c with another endpoint, for its calls and all communicators made
+// from it.
+func OverEndpoint(c *Comm, wrap func(transport.Endpoint) transport.Endpoint) *Comm {
+	c.job.endpoint = wrap(c.job.endpoint)
+	return c
+}

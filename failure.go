@@ -6,19 +6,27 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/chorale-go/chorale/internal/callsite"
+	"github.com/chorale-go/chorale/internal/failure"
 	"github.com/chorale-go/chorale/internal/ranklist"
+	"github.com/chorale-go/chorale/transport"
 )
 
-// A panicError is a panic of a function of the caller's.
-type panicError struct {
-	what  string // the function; "" for that of the rank
-	value any
-	stack string
+// A PanicError is the error of a function of the program that has panicked: of the function
+// of a rank, of one that [Start] or [Prepare] was given, or of an operation. Errors.As finds
+// it in what [Run] returns. Its text is one line, with the place of the panic, and without
+// the stack, which may be long and tells of the program.
+type PanicError struct {
+	Value any    // of the panic
+	Where string // the line of the program that panicked, as in "train/main.go:41"; "" if unknown
+	Stack string // of the goroutine, from the panic on
+
+	what string // the function; "" for that of the rank
 }
 
 // newPanicError returns the error of a panic. The function that has recovered calls it.
-func newPanicError(what string, value any) *panicError {
-	return &panicError{what, value, panicStack(string(debug.Stack()))}
+func newPanicError(what string, value any) *PanicError {
+	return &PanicError{Value: value, Where: callsite.Line(), Stack: panicStack(string(debug.Stack())), what: what}
 }
 
 // panicStack returns the part of a stack that led to a panic, without what recovered.
@@ -33,48 +41,46 @@ func panicStack(stack string) string {
 	return stack
 }
 
-func (e *panicError) Error() string { return e.brief() + "\n" + e.stack }
-
-// brief returns the error without its stack.
-func (e *panicError) brief() string {
-	if e.what == "" {
-		return fmt.Sprintf("panic: %v", e.value)
+func (e *PanicError) Error() string {
+	s := fmt.Sprintf("panic: %v", e.Value)
+	if e.what != "" {
+		s = fmt.Sprintf("%s panicked: %v", e.what, e.Value)
 	}
-	return fmt.Sprintf("%s panicked: %v", e.what, e.value)
+	return s + inBrackets(e.Where)
 }
 
-func (e *panicError) Unwrap() error {
-	err, _ := e.value.(error)
+// Unwrap returns the value of the panic, if that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
 	return err
 }
 
-// brief is an error whose text has no stack: other ranks are told why this one gave up, not
-// where.
-type brief struct{ err error }
-
-func (b brief) Error() string {
-	var p *panicError
-	if errors.As(b.err, &p) {
-		return strings.Replace(b.err.Error(), p.Error(), p.brief(), 1)
+// inBrackets returns the line of a program as it is put behind a text.
+func inBrackets(where string) string {
+	if where == "" {
+		return ""
 	}
-	return b.err.Error()
+	return " (" + where + ")"
 }
-
-func (b brief) Unwrap() error { return b.err }
 
 // stackOf returns the stack of the panic that an error tells of, or "".
 func stackOf(err error) string {
-	var p *panicError
+	var p *PanicError
 	if errors.As(err, &p) {
-		return p.stack
+		return p.Stack
 	}
 	return ""
 }
 
-// withoutRank returns the text of a rank's error without the stack of a panic, and without
-// the rank where that is the job's: the text is shown behind it.
+// withStack returns the text of an error with the stack of the panic that it tells of.
+func withStack(err error) string {
+	return strings.TrimRight(err.Error()+"\n"+stackOf(err), "\n")
+}
+
+// withoutRank returns the text of a rank's error without the rank where that is the job's:
+// the text is shown behind it.
 func withoutRank(err error, rank int) string {
-	text := brief{err}.Error()
+	text := err.Error()
 	var e *Error
 	if errors.As(err, &e) && e.Rank == rank {
 		text = strings.Replace(text, fmt.Sprintf(" on rank %d", rank), "", 1)
@@ -82,29 +88,69 @@ func withoutRank(err error, rank int) string {
 	return strings.TrimPrefix(text, fmt.Sprintf("rank %d ", rank))
 }
 
-// A ranksError is an error of a job's ranks.
-type ranksError struct {
-	ranks []int
-	text  string
-	err   error // of the first of them that failed
-}
-
-// share adds the ranks whose errors have the same text. Errs has the error of each rank.
-func (e *ranksError) share(errs []error) {
-	e.ranks = e.ranks[:0]
-	for rank, err := range errs {
-		if err != nil && withoutRank(err, rank) == e.text {
-			e.ranks = append(e.ranks, rank)
+// failureOf returns the error of a rank's function as the error that ranks share is made of.
+func failureOf(err error, rank int) *failure.Failure {
+	if err == nil {
+		return nil
+	}
+	f := &failure.Failure{Text: withoutRank(err, rank), Details: stackOf(err), Peer: -1}
+	var left *transport.UnreceivedError
+	if errors.As(err, &left) && left.Mine.Call != "" && left.Mine.Sequence == left.Theirs.Sequence && left.Mine.Context == left.Theirs.Context {
+		// Its call was complete before the mismatch was found.
+		f.Call, f.Peer, f.Theirs = callOf(left.Mine, ""), left.Peer, callOf(left.Theirs, "")
+		return f
+	}
+	var e *Error
+	var earlier *earlierError
+	if errors.As(err, &earlier) {
+		e = earlier.err
+	} else {
+		errors.As(err, &e)
+	}
+	if e != nil && e.signature.Call != "" {
+		f.Call, f.Peer = callOf(e.signature, e.Where), e.Peer
+		var m *MismatchError
+		if errors.As(e.Err, &m) {
+			f.Theirs = callOf(m.Theirs, "")
 		}
 	}
+	return f
+}
+
+func callOf(s transport.Signature, where string) *failure.Call {
+	return &failure.Call{Context: s.Context, Sequence: s.Sequence, Text: s.Call, Where: where}
+}
+
+// A ranksError is an error of a job's ranks.
+type ranksError struct {
+	failure.Shared
+	err error // of the first rank that failed
+}
+
+// newRanksError returns the error of a rank, with the others that share it. Errs has the
+// error of each rank.
+func newRanksError(first int, errs []error) *ranksError {
+	failures := make([]*failure.Failure, len(errs))
+	for rank, err := range errs {
+		failures[rank] = failureOf(err, rank)
+	}
+	e := &ranksError{err: errs[first]}
+	for _, shared := range failure.Share(failures) {
+		for _, rank := range shared.Ranks {
+			if rank == first {
+				e.Shared = shared
+			}
+		}
+	}
+	return e
 }
 
 func (e *ranksError) Error() string {
-	s := ranklist.Name(e.ranks) + ": " + strings.TrimPrefix(e.text, "chorale: ")
-	if stack := stackOf(e.err); stack != "" {
-		s += "\n" + stack
+	text := strings.TrimPrefix(e.Text, "chorale: ")
+	if e.Named {
+		return text
 	}
-	return s
+	return ranklist.Name(e.Ranks) + ": " + text
 }
 
 func (e *ranksError) Unwrap() error { return e.err }

@@ -35,6 +35,7 @@ func (c *Comm) Free() {
 		own.close()
 	}
 	c.creation.free()
+	c.resilience.free()
 }
 
 // free closes the queue's communicator when the calls that were started are done.
@@ -72,7 +73,7 @@ func (c *Comm) end() {
 
 // release releases the context of a freed communicator, unless a tagged message is in
 // progress there, or it was released. When all contexts of the communicator are
-// released, its number is free.
+// released, its number is free, unless it was revoked.
 func (c *Comm) release() {
 	j, id := c.job, c.identity
 	j.mu.Lock()
@@ -95,8 +96,13 @@ func (c *Comm) release() {
 		id.usage.calls += mix64(uint64(c.context)<<32 | uint64(c.sequence))
 	}
 	j.numbers.calls = max(j.numbers.calls, c.sequence)
-	if id.open--; id.open == 0 {
-		id.freeAllocated(j.endpoint)
+	if id.open--; id.open > 0 {
+		return
+	}
+	id.freeAllocated(j.endpoint)
+	revoked := j.endpoint.Revoked(id.number) != nil
+	j.endpoint.SetMembers(id.number, nil)
+	if !revoked { // otherwise the number is never used again
 		j.numbers.freed[id.number] = id
 		j.numbers.drop(id.number/64, 1<<(id.number%64))
 	}

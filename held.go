@@ -8,7 +8,7 @@ import "github.com/chorale-go/chorale/transport"
 type Held struct {
 	// Calls is the number of compiled calls. They are [KeptCalls] at most, so many
 	// again for each prepared call and for each of the first 16 nonblocking calls, and
-	// two of Split.
+	// three of Split.
 	Calls int
 	// Programs is about how many bytes the compiled calls take: [KeptBytes] at most,
 	// or what the largest takes, and so many again as for Calls.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+	"sync/atomic"
 )
 
 // This file has how the ranks of a communicator agree on the number of a new one. The
@@ -12,7 +13,13 @@ import (
 // taken. An offered number is reserved until the result is known. So Splits of
 // different communicators never get one number, and none waits for another: a Split
 // that meets the reservations of another goes on to the next window.
-// CreateGroup does the same, with messages between its members alone.
+// CreateGroup does the same, with messages between its members alone, and Shrink with an
+// agreement.
+//
+// Some numbers are lost for good: that of a communicator that was revoked, since what its
+// ranks have sent there may still arrive; and, if the search itself fails, those of the
+// window that this rank has offered, 64 at most. A program that meets 2^14 failures in a
+// Split, or 2^20 elsewhere, has none left.
 
 const (
 	numberBits = 32 - contextBits
@@ -28,6 +35,12 @@ type identity struct {
 	kept   keptCounts
 
 	placement placement
+	failed    atomic.Pointer[ending] // the first call that has failed; nil while none has
+	revoked   atomic.Bool            // by this rank
+
+	// For a profile.
+	slow     atomic.Bool // the last call that was timed was slow
+	unplaced atomic.Bool // a nonblocking call of a new kind was made, and its line is not known
 
 	// Under job.mu.
 	closed bool // freed by the program
@@ -58,8 +71,8 @@ type offer struct {
 	Fresh      uint64 // those of Free that no freed communicator of this rank has
 }
 
-// An agreement is the search of some ranks for a number that none of them uses.
-type agreement struct {
+// A search is how some ranks find a number that none of them uses.
+type search struct {
 	members
 	call   string
 	parent *Comm
@@ -74,52 +87,54 @@ type members interface {
 	gather(ctx context.Context, all []offer, mine offer) error
 	// sum adds up the numbers of all ranks.
 	sum(ctx context.Context, numbers []uint64) error
+	// settle returns when all ranks know the number.
+	settle(ctx context.Context) error
 }
 
 // find finds a number. If it fails, the numbers that this rank has offered stay reserved:
 // another rank may have taken one of them.
-func (a *agreement) find(ctx context.Context, mine offer) (uint32, error) {
-	a.offers = make([]offer, a.among.size)
+func (s *search) find(ctx context.Context, mine offer) (uint32, error) {
+	s.offers = make([]offer, s.among.size)
 	for range windows {
-		window := a.window()
-		a.parent.job.offer(&mine, window, a.among)
+		window := s.window()
+		s.parent.job.offer(&mine, window, s.among)
 		reserved := mine.Free
-		number, err := a.findIn(ctx, window, mine, &reserved)
+		number, err := s.findIn(ctx, window, mine, &reserved)
 		if err != nil {
 			return 0, err
 		}
 		if number != 0 && mine.Color != undefined {
 			reserved &^= 1 << (number % 64) // from now on the number is in use
 		}
-		a.parent.job.withdraw(window, reserved)
+		s.parent.job.withdraw(window, reserved)
 		if number != 0 {
 			return number, nil
 		}
-		a.tried = (a.tried + 1) % windows
+		s.tried = (s.tried + 1) % windows
 	}
-	return 0, a.parent.argumentErrorf(a.call, "%d communicators are in use: want less", 1<<numberBits)
+	return 0, s.parent.argumentErrorf(s.call, "%d communicators are in use: want less", 1<<numberBits)
 }
 
 // window returns the window in which the ranks look next. They begin with that of their
 // communicator's number, and go through all others by a stride of its own. So the ranks
 // of two communicators that have met in one window do not meet in the next.
-func (a *agreement) window() uint32 {
-	stride := 2*uint32(mix64(uint64(a.parent.context))) + 1
-	return (a.parent.identity.number/64 + uint32(a.tried)*stride) % windows
+func (s *search) window() uint32 {
+	stride := 2*uint32(mix64(uint64(s.parent.context))) + 1
+	return (s.parent.identity.number/64 + uint32(s.tried)*stride) % windows
 }
 
 // findIn finds a number in a window, or returns 0 if there is none. It removes from
 // reserved the numbers that are never to be used again.
-func (a *agreement) findIn(ctx context.Context, window uint32, mine offer, reserved *uint64) (uint32, error) {
-	if err := a.gather(ctx, a.offers, mine); err != nil {
+func (s *search) findIn(ctx context.Context, window uint32, mine offer, reserved *uint64) (uint32, error) {
+	if err := s.gather(ctx, s.offers, mine); err != nil {
 		return 0, err
 	}
 	free, fresh := ^uint64(0), ^uint64(0)
-	for i := range a.offers {
-		free, fresh = free&a.offers[i].Free, fresh&a.offers[i].Fresh
+	for i := range s.offers {
+		free, fresh = free&s.offers[i].Free, fresh&s.offers[i].Fresh
 	}
 	if fresh == 0 && free != 0 {
-		clean, err := a.confirm(ctx, window, free)
+		clean, err := s.confirm(ctx, window, free)
 		if err != nil {
 			return 0, err
 		}
@@ -132,9 +147,24 @@ func (a *agreement) findIn(ctx context.Context, window uint32, mine offer, reser
 	return 64*window + uint32(bits.TrailingZeros64(fresh)), nil
 }
 
+// settle returns the communicator that this rank has made with the number that was found, or
+// nil if it is in none, when all ranks have made theirs. If this rank cannot know that, it
+// revokes the communicator, so that no other rank waits for it there.
+func (s *search) settle(ctx context.Context, made *Comm) (*Comm, error) {
+	err := s.members.settle(ctx)
+	if err == nil {
+		return made, nil
+	}
+	if made != nil {
+		made.revoke(err)
+		made.Free()
+	}
+	return nil, err
+}
+
 // base returns from where the calls of the new communicator count.
-func (a *agreement) base() (base uint32) {
-	for _, o := range a.offers {
+func (s *search) base() (base uint32) {
+	for _, o := range s.offers {
 		base = max(base, o.Base)
 	}
 	return base
@@ -146,6 +176,8 @@ type splitCalls struct{ *Comm }
 func (c splitCalls) gather(ctx context.Context, all []offer, mine offer) error {
 	return AllGather(ctx, c.Comm, all, []offer{mine})
 }
+
+func (c splitCalls) settle(ctx context.Context) error { return Barrier(ctx, c.Comm) }
 
 func (c splitCalls) sum(ctx context.Context, numbers []uint64) error {
 	return AllReduce(ctx, c.Comm, numbers, numbers, Sum)
@@ -205,8 +237,8 @@ func (n *numbers) drop(window uint32, numbers uint64) {
 // their communicators have freed them. A number whose ranks have left a message
 // unreceived, or have not made the same number of calls, is never used again: the
 // message would be taken for one of the new communicator.
-func (a *agreement) confirm(ctx context.Context, window uint32, free uint64) (clean uint64, err error) {
-	j := a.parent.job
+func (s *search) confirm(ctx context.Context, window uint32, free uint64) (clean uint64, err error) {
+	j := s.parent.job
 	var sums [64][2]uint64 // of unreceived messages; and of calls, 0 if all ranks agree
 	j.mu.Lock()
 	for rest := free; rest != 0; rest &= rest - 1 {
@@ -223,7 +255,7 @@ func (a *agreement) confirm(ctx context.Context, window uint32, free uint64) (cl
 	for i := range sums {
 		flat = append(flat, sums[i][:]...)
 	}
-	if err := a.sum(ctx, flat); err != nil {
+	if err := s.sum(ctx, flat); err != nil {
 		return 0, err
 	}
 	j.mu.Lock()

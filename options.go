@@ -46,7 +46,8 @@ type Stats struct {
 }
 
 // mergeOptions returns all options of a call in one. The last of a kind counts.
-func mergeOptions(options []Option) (all Option) {
+func (c *Comm) mergeOptions(options []Option) (all Option) {
+	all.stats = c.stats
 	for _, o := range options {
 		if o.algorithm != "" {
 			all.algorithm = o.algorithm

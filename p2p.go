@@ -42,8 +42,9 @@ type Status struct {
 // been received. The transport sets the bound.
 //
 // If ctx ends before the transfer has begun, Send returns its error, and the
-// communicator stays usable. After an ErrArgument it stays usable as well. If
-// either rank has left or is lost, Send fails with ErrClosed, ErrLeft or ErrLost.
+// communicator stays usable; if it ends later, the communicator fails. After an
+// ErrArgument it stays usable as well. If either rank has left, Send fails with
+// ErrClosed or ErrLeft, and when c has failed, with the error that says why.
 //
 // Any number of goroutines may call Send and the functions below at the same time,
 // also during collectives.
@@ -58,12 +59,12 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	sent := int64(0)
 	defer func() { c.endMessage(sent) }()
-	if err := checkMessage[T](c, "send", to, tag); err != nil {
+	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
 		return err
 	}
 	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
 	if err != nil {
-		return c.messageFailed("send", messageText(len(src), typeName[T](), "to", to, tag), err)
+		return c.messageFailed("send", messageText(len(src), typeName[T](), "to", to, tag), "", 0, err)
 	}
 	sent = 1
 	return nil
@@ -78,13 +79,14 @@ func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 // received; the status describes it. If ctx ends before a message is found, Recv
 // returns its error. In these cases, and after an ErrArgument, the communicator stays
 // usable. A message can be received after its sender has left; if there is none, Recv
-// fails with ErrLeft or ErrLost. From AnyRank it does so when every other rank of the
-// job has left, or one is lost, whether or not they are ranks of c.
+// fails with ErrLeft, and from AnyRank when every other rank of c has left. When c has
+// failed, as by the loss of any of its ranks, Recv fails with the error that says why, and
+// messages that were not received are gone.
 func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, error) {
 	if err := c.beginMessage("recv"); err != nil {
 		return Status{}, err
 	}
-	source, err := sourceOf[T](c, from, tag)
+	source, err := sourceOf[T](ctx, c, from, tag)
 	if err != nil {
 		c.endMessage(0)
 		return Status{}, err
@@ -99,14 +101,14 @@ type source struct {
 }
 
 // sourceOf checks the arguments of a receive, and gives RoundRobin its turn.
-func sourceOf[T any](c *Comm, from, tag int) (source, error) {
+func sourceOf[T any](ctx context.Context, c *Comm, from, tag int) (source, error) {
 	if from != RoundRobin {
-		return source{rank: from}, checkMessage[T](c, "recv", from, tag)
+		return source{rank: from}, checkMessage[T](ctx, c, "recv", from, tag)
 	}
 	if c.size == 1 {
 		return source{}, c.argumentErrorf("recv", "RoundRobin on a communicator of one rank: there is no other rank")
 	}
-	if err := checkMessage[T](c, "recv", AnyRank, tag); err != nil {
+	if err := checkMessage[T](ctx, c, "recv", AnyRank, tag); err != nil {
 		return source{}, err
 	}
 	return source{c.takeTurn(tag), true}, nil
@@ -121,7 +123,7 @@ func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (S
 		if from.roundRobin {
 			c.returnTurn(tag, from.rank)
 		}
-		return status[T](c, info), c.messageFailed("recv", messageText(len(dst), typeName[T](), "from", from.rank, tag), err)
+		return status[T](c, info), c.messageFailed("recv", messageText(len(dst), typeName[T](), "from", from.rank, tag), typeName[T](), elementSize[T](), err)
 	}
 	received = 1
 	return status[T](c, info), nil
@@ -137,11 +139,11 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		return Status{}, c.unusable("sendrecv")
 	}
 	if from != RoundRobin {
-		if err := checkMessage[T](c, "recv", from, tag); err != nil {
+		if err := checkMessage[T](ctx, c, "recv", from, tag); err != nil {
 			return Status{}, err
 		}
 	}
-	if err := checkMessage[T](c, "send", to, tag); err != nil {
+	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
 		return Status{}, err
 	}
 	if err := c.beginMessage("recv"); err != nil {
@@ -151,7 +153,7 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		c.endMessage(0)
 		return Status{}, err
 	}
-	source, err := sourceOf[T](c, from, tag)
+	source, err := sourceOf[T](ctx, c, from, tag)
 	if err != nil {
 		c.endMessage(0)
 		c.endMessage(0)
@@ -208,12 +210,12 @@ func probe[T any](ctx context.Context, c *Comm, from, tag int, wait bool) (Statu
 		return Status{}, false, err
 	}
 	defer c.endMessage(0)
-	if err := checkMessage[T](c, "probe", from, tag); err != nil {
+	if err := checkMessage[T](ctx, c, "probe", from, tag); err != nil {
 		return Status{}, false, err
 	}
 	info, found, err := c.job.endpoint.Probe(ctx, c.endpointRank(from), transport.Match{Context: c.context, Tag: tag}, wait)
 	if err != nil {
-		return Status{}, false, c.messageFailed("probe", messageText(-1, typeName[T](), "from", from, tag), err)
+		return Status{}, false, c.messageFailed("probe", messageText(-1, typeName[T](), "from", from, tag), "", 0, err)
 	}
 	if !found {
 		return Status{}, false, nil
@@ -279,7 +281,7 @@ func (m *started) end() (err error) {
 	}
 	if m.request.Err != nil {
 		count = 0
-		err = m.comm.messageFailed(call, messageText(m.count, m.kind, direction, m.peer, m.tag), m.request.Err)
+		err = m.comm.messageFailed(call, messageText(m.count, m.kind, direction, m.peer, m.tag), m.kind, m.size, m.request.Err)
 		if m.roundRobin {
 			m.comm.returnTurn(m.tag, m.peer)
 		}
@@ -293,10 +295,24 @@ func (m *started) status() Status { return statusOf(m.comm, m.request.Info, m.si
 
 // recycle keeps a message that has ended, and that no Request refers to, for a later call.
 func (m *started) recycle() {
-	m.request.Reset()
-	m.comm, m.roundRobin, m.size = nil, false, 0
+	m.comm.job.endpoint.Wait(&m.request) // also if it is done: then Reset is allowed
+	m.reset()
 	messages.Put(m)
 }
+
+func (m *started) reset() {
+	m.request.Reset()
+	m.comm, m.roundRobin, m.size = nil, false, 0
+}
+
+// A startedSend has a request beside it, which the caller gets if the send is not done at
+// once. Then both are the caller's; otherwise they are kept for the next one.
+type startedSend struct {
+	request Request
+	started started
+}
+
+var sends = sync.Pool{New: func() any { return new(startedSend) }}
 
 // startSend is StartSend after beginMessage, and the check of the arguments.
 func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
@@ -321,17 +337,20 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 	if err := c.beginMessage("send"); err != nil {
 		return doneRequest(err)
 	}
-	if err := checkMessage[T](c, "send", to, tag); err != nil {
+	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
 		c.endMessage(0)
 		return doneRequest(err)
 	}
-	m := messages.Get().(*started)
-	startSend(ctx, c, m, src, to, tag)
-	if !m.request.Done() {
-		return &Request{message: m}
+	s := sends.Get().(*startedSend)
+	startSend(ctx, c, &s.started, src, to, tag)
+	if !s.started.request.Done() {
+		s.request.message = &s.started
+		return &s.request
 	}
-	err := m.end()
-	m.recycle()
+	err := s.started.end()
+	c.job.endpoint.Wait(&s.started.request) // then Reset is allowed
+	s.started.reset()
+	sends.Put(s)
 	return doneRequest(err)
 }
 
@@ -356,7 +375,7 @@ func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Rec
 	if err := c.beginMessage("recv"); err != nil {
 		return &RecvRequest{Request: doneRequest(err)}
 	}
-	source, err := sourceOf[T](c, from, tag)
+	source, err := sourceOf[T](ctx, c, from, tag)
 	if err != nil {
 		c.endMessage(0)
 		return &RecvRequest{Request: doneRequest(err)}
@@ -374,9 +393,11 @@ func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Rec
 
 // checkMessage returns an argument error if the call names a rank or a tag that
 // does not exist, or elements that cannot be sent.
-func checkMessage[T any](c *Comm, call string, peer, tag int) error {
+func checkMessage[T any](ctx context.Context, c *Comm, call string, peer, tag int) error {
 	receives := call != "send"
 	switch {
+	case ctx == nil:
+		return c.argumentErrorf(call, "%w", errNoContext)
 	case (peer < 0 || peer >= c.size) && !(receives && peer == AnyRank):
 		return c.argumentErrorf(call, "no rank %d: want 0 to %d", peer, c.size-1)
 	case tag < 0 && !(receives && tag == AnyTag):

@@ -14,6 +14,8 @@ type Persistent struct {
 	own     *Comm // the communicator that f gets
 	f       Func
 	ctx     context.Context // of the start in progress
+	starter *starter        // of that, for a profile; else nil
+	starts  uint32          // so far, for a profile
 	started bool            // and not waited for
 	twice   bool            // started again meanwhile
 	freed   bool
@@ -32,7 +34,7 @@ const maxPrepared = creationPart - maxInProgress - 1
 // Prepare prepares a persistent call: each Start of the result calls f, with a
 // communicator of the same ranks for this call alone, as for [Start]. All ranks
 // prepare their calls, and free them, in the same order. Preparing sends nothing. A
-// communicator can have 4078 prepared calls at a time; one more is an ErrArgument. The
+// communicator can have 4077 prepared calls at a time; one more is an ErrArgument. The
 // caller frees the result. It holds no goroutine while it is not in progress. Wait and
 // Free call f, or a goroutine of its own does, as [Start] says.
 func Prepare(c *Comm, f Func) (*Persistent, error) {
@@ -66,6 +68,10 @@ func (p *Persistent) Start(ctx context.Context) {
 		return
 	}
 	p.ctx = ctx
+	if p.comm.stats != nil {
+		p.starter = p.comm.newStarter(p.starts, false)
+		p.starts++
+	}
 	p.comm.job.late.add(p)
 }
 
@@ -73,6 +79,7 @@ func (p *Persistent) Start(ctx context.Context) {
 func (p *Persistent) run() {
 	var err error
 	defer func() { p.end <- err }()
+	p.own.begun(p.starter)
 	p.own.perform(p.ctx, p.f, &err)
 }
 
@@ -89,10 +96,13 @@ func (p *Persistent) Wait() error {
 	err := <-p.end
 	twice := p.twice
 	p.started, p.twice, p.ctx = false, false, nil
-	if err == nil && twice {
+	if err != nil {
+		return located(err)
+	}
+	if twice {
 		return p.own.newError("start", fmt.Errorf("the prepared call was in progress: %w", ErrBusy))
 	}
-	return err
+	return nil
 }
 
 // Free releases a prepared call. If the call is in progress, Free waits for it. Free

@@ -13,7 +13,8 @@ const maxInProgress = 16
 // nonblockingCalls are those of a communicator.
 type nonblockingCalls struct {
 	queues  [maxInProgress]*queue
-	started int // calls; the next one goes to the queue of this number modulo maxInProgress
+	started int     // calls; the next one goes to the queue of this number modulo maxInProgress
+	code    uintptr // of the last function that was started, for a profile
 }
 
 // A queue runs nonblocking calls one after another, in a context of its own.
@@ -44,6 +45,7 @@ type nonblockingCall struct {
 	f       Func
 	comm    *Comm
 	before  *Request // in the queue; nil once that is done
+	starter *starter // for a profile; else nil
 }
 
 // run calls the function.
@@ -53,6 +55,7 @@ func (n *nonblockingCall) run() {
 		_ = n.before.Wait() // it has waiters of its own for its error
 		n.before = nil
 	}
+	n.comm.begun(n.starter)
 	n.comm.perform(n.ctx, n.f, &n.request.err)
 }
 
@@ -90,7 +93,10 @@ func (r *Request) Wait() error {
 	if r.done != nil {
 		<-r.done
 	}
-	return r.err
+	if r.err != nil {
+		return located(r.err)
+	}
+	return nil
 }
 
 // Test reports whether the call is done, and returns its error if it is.
@@ -137,14 +143,18 @@ func WaitAll(requests ...*Request) (err error) {
 // calls of its own; Dup it to do so.
 //
 // F is called by the goroutine that waits for the request, or by one of its own if none
-// has begun to wait after [StartDelay]. A panic or runtime.Goexit of f is the request's
-// error, and ends the rank's part in the job: its peers are told. Goexit ends the goroutine
-// that has called f.
+// has begun to wait after [StartDelay]. Its communicator and c fail together: where the
+// context of a collective of f ends, c has failed. A panic or runtime.Goexit of f is the
+// request's error, and ends the rank's part in the job: its peers are told. Goexit ends the
+// goroutine that has called f.
 //
 // Functions like [StartBcast] start one collective each.
 func Start(ctx context.Context, c *Comm, f Func) *Request {
 	if err := c.checkPart("start"); err != nil {
 		return doneRequest(err)
+	}
+	if ctx == nil { // the others start a call, too
+		f = func(_ context.Context, c *Comm) error { return c.argumentErrorf("start", "%w", errNoContext) }
 	}
 	q, before := c.nonblocking.next(c)
 	r := &struct {
@@ -153,6 +163,9 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 	}{
 		Request:         Request{done: make(chan struct{})},
 		nonblockingCall: nonblockingCall{ctx: ctx, f: f, comm: q.comm, before: before},
+	}
+	if c.stats != nil {
+		r.starter = c.newStarter(uint32(c.nonblocking.started-1), c.nonblocking.isNew(c.job.recorder, f))
 	}
 	r.Request.call, r.nonblockingCall.request = &r.nonblockingCall, &r.Request
 	q.last = &r.Request

@@ -169,7 +169,7 @@ func TestCountsThatDifferBetweenRanksAreAMismatch(t *testing.T) {
 		counts := []int{1 + c.Rank(), 2 - c.Rank()} // 1, 2 on rank 0; 2, 1 on rank 1
 		return chorale.AllGatherV(ctx, c, make([]int, 3), make([]int, counts[c.Rank()]), counts)
 	})
-	if err == nil || !strings.Contains(err.Error(), "counts=[1 2]") || !strings.Contains(err.Error(), "counts=[2 1]") {
+	if err == nil || !strings.Contains(err.Error(), "counts [1 2]") || !strings.Contains(err.Error(), "counts [2 1]") {
 		t.Errorf("got %v", err)
 	}
 }

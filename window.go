@@ -52,6 +52,9 @@ func NewWindow[T any](ctx context.Context, c *Comm, n int) (*Window[T], error) {
 	if err := checkElement(reflect.TypeFor[T]()); err != nil {
 		return nil, c.argumentErrorf(call, "%w", err)
 	}
+	if ctx == nil {
+		return nil, c.argumentErrorf(call, "%w", errNoContext)
+	}
 	size := elementSize[T]()
 	if n < 0 || n > (math.MaxInt-windowHeader)/size {
 		return nil, c.argumentErrorf(call, "%d elements of %d bytes: want 0 or more, and as many as can be counted", n, size)
@@ -137,6 +140,9 @@ func (w *Window[T]) Fence(ctx context.Context) error { return Barrier(ctx, w.com
 // rank, not to one of its goroutines.
 func (w *Window[T]) Lock(ctx context.Context, rank int) error {
 	c := w.comm
+	if ctx == nil {
+		return c.argumentErrorf("lock", "%w", errNoContext)
+	}
 	if rank < 0 || rank >= len(w.locks) {
 		return c.argumentErrorf("lock", "no rank %d: want 0 to %d", rank, len(w.locks)-1)
 	}
@@ -153,11 +159,11 @@ func (w *Window[T]) Lock(ctx context.Context, rank int) error {
 			runtime.Gosched()
 		default:
 			if err := w.awaitUnlock(ctx, word, holder); err != nil {
-				return c.failed("lock", fmt.Errorf("rank %d has locked the part of rank %d: %w", holder-1, rank, err))
+				return c.failed("lock", transport.Signature{}, nil, fmt.Errorf("rank %d has locked the part of rank %d: %w", holder-1, rank, err))
 			}
 		}
 		if err := transport.Cause(ctx); err != nil {
-			return c.failed("lock", err)
+			return c.failed("lock", transport.Signature{}, nil, err)
 		}
 	}
 }

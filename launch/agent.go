@@ -22,12 +22,18 @@ import (
 )
 
 const (
-	// aliveInterval is how often a launcher tells its agents that it is there.
-	aliveInterval = 5 * time.Second
+	// aliveInterval is how often a launcher and its agents tell each other that they are
+	// there.
+	aliveInterval = time.Second
 
 	// aliveTimeout is how long an agent hears nothing from its launcher before it takes
-	// the connection for broken. The launcher's end is ssh's to watch.
+	// the connection for broken.
 	aliveTimeout = 60 * time.Second
+
+	// silentIntervals is for how many intervals a launcher hears nothing from an agent before
+	// it takes the host for lost. Where ranks of the host have joined, their connections tell
+	// earlier, and whatever the agent's processor does meanwhile.
+	silentIntervals = 10
 
 	// lastWordTimeout bounds how long an agent that ends tries to say why.
 	lastWordTimeout = 2 * time.Second
@@ -71,6 +77,9 @@ func Agent(r io.Reader, w io.Writer, guard []string) error {
 			a.job.guard.Remove(filepath.Clean(dir))
 		}
 		defer a.job.close()
+		stop := make(chan struct{})
+		defer close(stop)
+		go a.sayAlive(stop)
 		err = a.run(in)
 	}
 	if err != nil && !errors.Is(err, errGone) {
@@ -97,6 +106,8 @@ type agent struct {
 	input  *remote.Inlet // of rank 0; nil if it has none, or is elsewhere
 	silent *time.Timer
 
+	respawns chan int // ranks to start anew
+
 	mu      sync.Mutex
 	ranks   map[int]*agentRank
 	goneFor error         // why gone is closed
@@ -105,9 +116,10 @@ type agent struct {
 
 // An agentRank is a rank of the agent's host.
 type agentRank struct {
-	process *process    // nil until it is started
-	pending []os.Signal // that came before
-	out     [2]*remote.Outlet
+	process  *process    // nil until it is started
+	pending  []os.Signal // that came before
+	out      [2]*remote.Outlet
+	finished bool // nothing is left of it
 }
 
 // newAgent returns an agent with these orders.
@@ -116,7 +128,7 @@ func newAgent(frames *remote.FrameWriter, line []byte, guard []string) (*agent, 
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{orders: o, secret: secret, frames: frames, ranks: make(map[int]*agentRank), gone: make(chan struct{})}
+	a := &agent{orders: o, secret: secret, frames: frames, respawns: make(chan int, len(o.Ranks)), ranks: make(map[int]*agentRank), gone: make(chan struct{})}
 	a.notes = remote.NewOutlet(frames, remote.FrameNote, 0, a.gone)
 	cfg := Config{
 		Size: o.Size, Program: o.Program, Args: o.Args, Transport: o.Transport,
@@ -131,12 +143,16 @@ func newAgent(frames *remote.FrameWriter, line []byte, guard []string) (*agent, 
 		return nil, err
 	}
 	for _, rank := range o.Ranks {
-		a.ranks[rank] = &agentRank{out: [2]*remote.Outlet{
-			remote.NewOutlet(frames, remote.FrameStdout, rank, a.gone),
-			remote.NewOutlet(frames, remote.FrameStderr, rank, a.gone),
-		}}
+		a.ranks[rank] = a.newRank(rank)
 	}
 	return a, nil
+}
+
+func (a *agent) newRank(rank int) *agentRank {
+	return &agentRank{out: [2]*remote.Outlet{
+		remote.NewOutlet(a.frames, remote.FrameStdout, rank, a.gone),
+		remote.NewOutlet(a.frames, remote.FrameStderr, rank, a.gone),
+	}}
 }
 
 // A noteWriter sends the lines of -v. The launcher puts its own words in front of them.
@@ -181,10 +197,17 @@ func (a *agent) run(in *bufio.Reader) error {
 	}
 	for running := len(o.Ranks); ; {
 		select {
+		case rank := <-a.respawns:
+			env.Rank, env.Respawned, env.Memory = rank, true, 0
+			if err := a.start(path, env); err != nil {
+				return fmt.Errorf("starting rank %d of %d anew: %w", rank, o.Size, err)
+			}
+			running++
 		case e := <-a.job.events:
 			rank, _ := e.task.place()
 			if e.finished {
 				running--
+				a.setFinished(rank)
 				a.frames.Send(remote.FrameFinished, rank, nil)
 			} else {
 				exit, err := json.Marshal(e.exit)
@@ -198,6 +221,20 @@ func (a *agent) run(in *bufio.Reader) error {
 				return nil
 			}
 			return fmt.Errorf("%w: %w", errGone, a.goneFor)
+		}
+	}
+}
+
+// sayAlive tells the launcher that the agent is there, also while a program is copied.
+func (a *agent) sayAlive(stop <-chan struct{}) {
+	tick := time.NewTicker(aliveInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.frames.Send(remote.FrameAlive, 0, nil)
+		case <-stop:
+			return
 		}
 	}
 }
@@ -263,6 +300,23 @@ func (a *agent) start(path string, env JobEnv) error {
 	return nil
 }
 
+// setFinished records that nothing is left of a rank, so that it may be started anew.
+func (a *agent) setFinished(rank int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ranks[rank].finished = true
+}
+
+// respawn has a rank started anew, which has ended. The caller has the lock.
+func (a *agent) respawn(rank int) error {
+	if !a.ranks[rank].finished {
+		return fmt.Errorf("rank %d is to be started anew, and has not ended", rank)
+	}
+	a.ranks[rank] = a.newRank(rank)
+	a.respawns <- rank // it has room for each rank once
+	return nil
+}
+
 // kill kills all ranks.
 func (a *agent) kill() {
 	a.mu.Lock()
@@ -317,6 +371,15 @@ func (a *agent) handle(f remote.Frame) error {
 	switch f.Kind {
 	case remote.FrameSignal:
 		return a.signal(r, string(f.Payload))
+	case remote.FrameState:
+		var state byte
+		if r.process != nil {
+			state = processState(r.process.cmd.Process.Pid)
+		}
+		a.frames.Send(remote.FrameState, f.Rank, []byte{state})
+		return nil
+	case remote.FrameRespawn:
+		return a.respawn(f.Rank)
 	case remote.FrameInput:
 		if a.input == nil || f.Rank != 0 {
 			return fmt.Errorf("input for rank %d, which has none", f.Rank)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/launch/internal/control"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -166,13 +166,13 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 	}
 	c.control, err = control.NewServer(control.Config{
 		Size: env.Size, Secret: env.Secret, Listener: listener, Addresses: env.Control, Encrypted: env.leavesHost(),
-		Shared: env.Transport == "shm" && !env.Mixed, Stall: env.Stall, OfRanks: true,
+		Shared: env.Transport == "shm" && !env.Mixed, Stall: env.Stall, Host: hostName(), OfRanks: true,
 		Hooks: control.Hooks{
-			Report:     func(string, ...any) {}, // of -v
-			Failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
-			Waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
-			Dropped:    func(int) {}, // the control itself takes the rank for lost
-			Deadlocked: func(d deadlock.Cycle) { go fmt.Fprintln(os.Stderr, "chorale: "+d.Report(env.Stall)) },
+			Report:  func(string, ...any) {}, // of -v
+			Failed:  func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
+			Waiting: func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
+			Dropped: func(int, bool) {}, // the control itself takes the rank for lost
+			Stalled: func(r *stall.Report) { fmt.Fprintln(os.Stderr, linePrefix+r.Text()) },
 		},
 	})
 	return err

@@ -33,6 +33,9 @@
 // fail. Each of them names the peer on which it failed, and the launcher follows
 // these reports to the root cause, which [EndError] names.
 //
+// With [Config.Continue], the other ranks go on instead. [Config.Respawn] has lost ranks
+// started anew, and [Regroup] gives them and the others an endpoint together.
+//
 // A job leaves nothing behind. Every rank leads a process group of its own, and
 // a guard process outlives a launcher that is killed: it kills the groups and
 // removes the files. On Linux, the guard also finds processes that have left

@@ -82,6 +82,9 @@ func (e *SignalError) Error() string {
 // reason on [Config.Stderr].
 var ErrBuild = errors.New("the package does not build")
 
+// errNoContext is the error of a call whose context is nil.
+var errNoContext = errors.New("the context is nil: want one, as context.Background()")
+
 // A usageError is a Config that cannot be run.
 type usageError struct{ error }
 

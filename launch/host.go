@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ type host struct {
 	conn  *connection // the last one that was tried; nil before
 
 	// Set when the agent gets its orders.
-	tasks  map[int]*remoteRank
+	tasks  map[int]*remoteRank // by rank; mu guards it
 	frames *remote.FrameWriter
 	notes  *remote.Inlet
 	input  *remote.Outlet // of rank 0; nil if it has none, or is elsewhere
@@ -48,6 +49,9 @@ type host struct {
 	failure  error  // why a rank that is lost is lost
 	lastWord string // of an agent that has ended itself
 	giveUp   sync.Once
+	mu       sync.Mutex
+	broken   bool // the connection has ended
+	silent   int  // how many ticks have passed since the agent said something
 }
 
 // A remoteRank is a rank on another host.
@@ -55,6 +59,7 @@ type remoteRank struct {
 	host     *host
 	rank     int
 	out      [2]*remote.Inlet
+	state    chan byte     // has room for one: the state of its process, as the agent says
 	exit     chan Exit     // has room for one; closed without one if the rank is lost
 	known    chan struct{} // closed when it is known how the rank ended, or that it is lost
 	finished chan struct{} // closed when nothing is left of it, or it is lost
@@ -81,15 +86,26 @@ func (r *remoteRank) signal(sig os.Signal) {
 }
 
 // mustEnd ends the connection to the host, unless the agent says soon how the rank has
-// ended.
-func (r *remoteRank) mustEnd() {
-	time.AfterFunc(dropTimeout, func() {
+// ended; at once, if the host is silent.
+func (r *remoteRank) mustEnd(silent bool) {
+	wait := dropTimeout
+	if silent {
+		wait = 0
+	}
+	time.AfterFunc(wait, func() {
 		select {
 		case <-r.known:
 		default:
 			r.host.conn.abandon(fmt.Errorf("the host does not answer, and %v has lost the launcher", r))
 		}
 	})
+}
+
+// task returns the task of a rank of the host.
+func (h *host) task(rank int) *remoteRank {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tasks[rank]
 }
 
 // begin gives the agent its orders, and a copy of the program if they say so. From then
@@ -113,12 +129,32 @@ func (h *host) begin(o remote.Orders, program string) {
 	}
 	h.tasks = make(map[int]*remoteRank)
 	for _, rank := range h.ranks {
-		r := &remoteRank{host: h, rank: rank, exit: make(chan Exit, 1), known: make(chan struct{}), finished: make(chan struct{})}
-		r.out = [2]*remote.Inlet{remote.NewInlet(h.frames, remote.FrameStdout, rank), remote.NewInlet(h.frames, remote.FrameStderr, rank)}
-		h.tasks[rank] = r
-		go r.watch()
+		h.add(rank)
 	}
 	h.conn.serve(h.read)
+}
+
+// add adds the task of a rank that is about to be started.
+func (h *host) add(rank int) *remoteRank {
+	r := &remoteRank{host: h, rank: rank, state: make(chan byte, 1), exit: make(chan Exit, 1), known: make(chan struct{}), finished: make(chan struct{})}
+	r.out = [2]*remote.Inlet{remote.NewInlet(h.frames, remote.FrameStdout, rank), remote.NewInlet(h.frames, remote.FrameStderr, rank)}
+	h.tasks[rank] = r
+	go r.watch()
+	return r
+}
+
+// respawnRemote has the agent of its host start a lost rank anew, of which nothing is left.
+func (j *job) respawnRemote(rank int) (task, error) {
+	i := slices.IndexFunc(j.hosts, func(h *host) bool { return slices.Contains(h.ranks, rank) })
+	h := j.hosts[i]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.broken {
+		return nil, fmt.Errorf("host %s is lost", h.Name)
+	}
+	r := h.add(rank)
+	h.frames.Send(remote.FrameRespawn, rank, nil)
+	return r, nil
 }
 
 // copy writes the program to the agent.
@@ -149,7 +185,7 @@ func (r *remoteRank) watch() {
 	if exit, known := <-r.exit; known {
 		j.ended(r, exit, j.emit)
 	} else {
-		j.control.End(r.rank, "lost with its host "+r.host.Name, false)
+		j.groups.end(r.rank, "lost with its host "+r.host.Name, false, false)
 		j.emit(event{task: r, lost: r.host.failure})
 	}
 	<-r.finished
@@ -175,6 +211,7 @@ func (h *host) read(in *bufio.Reader) {
 	for err == nil {
 		var f remote.Frame
 		if f, err = remote.ReadFrame(in, buf); err == nil {
+			h.heard()
 			err = h.handle(f)
 		}
 	}
@@ -186,6 +223,9 @@ func (h *host) read(in *bufio.Reader) {
 		h.failure = fmt.Errorf("host %s: %s", h.Name, h.lastWord)
 	}
 	h.notes.End()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.broken = true
 	for _, r := range h.tasks {
 		if !r.ended {
 			close(r.known)
@@ -203,11 +243,13 @@ func (h *host) handle(f remote.Frame) error {
 	switch f.Kind {
 	case remote.FrameNote:
 		return h.notes.Push(f.Payload)
+	case remote.FrameAlive:
+		return nil
 	case remote.FrameFailed:
 		h.lastWord = remote.Printable(f.Payload, maxWords)
 		return nil
 	}
-	r := h.tasks[f.Rank]
+	r := h.task(f.Rank)
 	if r == nil {
 		return fmt.Errorf("a frame for rank %d, which is not there", f.Rank)
 	}
@@ -225,6 +267,15 @@ func (h *host) handle(f remote.Frame) error {
 			return err
 		}
 		return h.input.Taken(n)
+	case remote.FrameState:
+		if len(f.Payload) != 1 {
+			return fmt.Errorf("%d bytes are the state of rank %d: want 1", len(f.Payload), f.Rank)
+		}
+		select {
+		case r.state <- f.Payload[0]:
+		default: // nobody has asked
+		}
+		return nil
 	case remote.FrameEnded:
 		var exit Exit
 		if err := json.Unmarshal(f.Payload, &exit); err != nil {
@@ -279,8 +330,26 @@ func flushHosts(hosts []*host) {
 	}
 }
 
-// sayAlive tells the agents that the launcher is there, until ctx ends.
-func sayAlive(ctx context.Context, hosts []*host) {
+// heard records that the agent has said something.
+func (h *host) heard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent = 0
+}
+
+// isSilent counts a tick, and reports whether it is the last for which the agent is waited
+// for.
+func (h *host) isSilent() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.silent++
+	return h.silent == silentIntervals
+}
+
+// watchHosts tells the agents that the launcher is there, and ends the connection to a host
+// whose agent is silent, until ctx ends. It counts ticks, and not time: while the launcher is
+// stopped, nothing is read.
+func watchHosts(ctx context.Context, hosts []*host) {
 	tick := time.NewTicker(aliveInterval)
 	defer tick.Stop()
 	for {
@@ -288,6 +357,9 @@ func sayAlive(ctx context.Context, hosts []*host) {
 		case <-tick.C:
 			for _, h := range hosts {
 				h.frames.Send(remote.FrameAlive, 0, nil)
+				if h.isSilent() {
+					h.conn.abandon(fmt.Errorf("the host has been silent for %v", silentIntervals*aliveInterval))
+				}
 			}
 		case <-ctx.Done():
 			return

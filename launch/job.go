@@ -4,21 +4,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/internal/ranklist"
 	"github.com/chorale-go/chorale/launch/internal/control"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/output"
 	"github.com/chorale-go/chorale/transport/shm"
@@ -29,17 +27,24 @@ type job struct {
 	cfg     Config
 	secret  proof.Secret
 	guard   *guard.Guard
-	control *control.Server // nil if the ranks do not join
-	memory  *os.File        // the ranks' shared memory; nil if they share none
+	groups  *groups                      // nil if the ranks do not join
+	restart func(rank int) (task, error) // starts a lost rank anew
+	memory  *os.File                     // the ranks' shared memory; nil if they share none
 	out     *output.Sink
 	err     *output.Sink
 	events  chan event
 	broken  chan error     // a sink has failed
 	stops   chan os.Signal // the terminal stops this process
+	stalls  chan error     // the job ends because ranks have waited for too long
 	calls   chan func()    // what the supervisor's goroutine is to do
 	over    chan struct{}  // closed when the job is over
-	hosts   []*host        // that run ranks, if they are not all on this one
-	built   bool           // the program is a Go package that this job has built
+	mu      sync.Mutex
+	pids    map[int]int // of the ranks of this host, by rank
+
+	explaining sync.Mutex // the ranks are asked what they do
+	printing   sync.Mutex // errors are printed
+	hosts      []*host    // that run ranks, if they are not all on this one
+	built      bool       // the program is a Go package that this job has built
 }
 
 // An event is the end of a process or, later and with finished set, the end of
@@ -52,6 +57,8 @@ type event struct {
 	exit       Exit
 	failedPeer int   // the rank because of which this one failed, or -1
 	lost       error // why its end, or the end of its output, is not known; nil if it is
+	respawn    bool  // another one is to be started in its place
+	dismissed  bool  // it was started in the place of a lost one, and nobody needed it
 }
 
 func newJob(cfg Config, secret proof.Secret) (*job, error) {
@@ -63,11 +70,13 @@ func newJob(cfg Config, secret proof.Secret) (*job, error) {
 		cfg:    cfg,
 		secret: secret,
 		calls:  make(chan func()),
+		stalls: make(chan error, 1),
 		guard:  g,
 		events: make(chan event),
 		broken: make(chan error, 2),
 		stops:  make(chan os.Signal, 1),
 		over:   make(chan struct{}),
+		pids:   make(map[int]int),
 	}
 	notifyStop(j.stops)
 	j.out, j.err = output.NewSinks(cfg.Stdout, cfg.Stderr, j.over, func(err error) { j.broken <- err })
@@ -81,8 +90,8 @@ func (j *job) close() {
 	closeHosts(j.hosts)
 	close(j.over)
 	signal.Stop(j.stops)
-	if j.control != nil {
-		j.control.Close()
+	if j.groups != nil {
+		j.groups.close()
 	}
 	if j.memory != nil {
 		j.memory.Close()
@@ -108,7 +117,7 @@ func (j *job) warn(text string) {
 
 // run starts the ranks and waits for their end.
 func (j *job) run(ctx context.Context, program string) error {
-	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available(), Stall: max(j.cfg.Stall, 0)}
+	env := JobEnv{Transport: j.cfg.Transport, Size: j.cfg.Size, Secret: j.secret, Processors: processors.Available(), Stall: max(j.cfg.Stall, 0), StallAbort: j.cfg.StallAbort}
 	if env.Transport == "inproc" {
 		p := j.process(program, -1, env)
 		if err := j.start(p, j.forward("", false)); err != nil {
@@ -124,7 +133,8 @@ func (j *job) run(ctx context.Context, program string) error {
 	if err := j.listen(env.Transport == "shm" && !env.Mixed, cancel); err != nil {
 		return err
 	}
-	env.Control = j.control.Address()
+	env.Control = j.groups.first().server.Address()
+	j.restart = func(rank int) (task, error) { return j.respawn(program, rank, env) }
 
 	s := j.supervise()
 	for env.Rank = 0; env.Rank < j.cfg.Size && s.goesOn(ctx); env.Rank++ {
@@ -138,33 +148,30 @@ func (j *job) run(ctx context.Context, program string) error {
 	return s.wait(ctx)
 }
 
-// listen starts the control server. It calls failed if the server can accept no
-// connections any more. With shared, all ranks must share memory.
+// respawn starts a process in the place of a lost rank. It has no standard input.
+func (j *job) respawn(program string, rank int, env JobEnv) (task, error) {
+	env.Rank, env.Respawned, env.Memory = rank, true, 0
+	p := j.process(program, rank, env)
+	return p, j.start(p, j.forwardRank(rank))
+}
+
+// listen begins to serve the ranks. It calls failed if they cannot be accepted any more. With
+// shared, all ranks must share memory.
 func (j *job) listen(shared bool, failed func(error)) error {
 	strangers, err := checkDescriptors(j.cfg.Size)
 	if err != nil {
 		return err
 	}
-	var listener net.Listener // at loopback, unless there are other hosts
-	var addresses string
-	encrypted := false
-	if len(j.hosts) > 0 {
-		if listener, addresses, err = listenAll(netip.Addr{}); err != nil {
-			return err
-		}
-		encrypted = leaveHost(strings.Split(addresses, ","))
-	}
-	j.control, err = control.NewServer(control.Config{
-		Size: j.cfg.Size, Secret: j.secret, Strangers: strangers, Shared: shared, Stall: j.cfg.Stall,
-		Listener: listener, Addresses: addresses, Encrypted: encrypted, Layout: control.JoinedMessage{Hosts: j.layout(), Errors: true},
-		Hooks: control.Hooks{Report: j.report, Failed: failed, Deadlocked: func(d deadlock.Cycle) {
-			go j.warn(d.Report(j.cfg.Stall)) // it blocks while the output does
-		}, Dropped: j.dropped},
+	j.groups, err = newGroups(j, control.Config{
+		Size: j.cfg.Size, Secret: j.secret, Strangers: strangers, Shared: shared, Stall: j.cfg.Stall, Host: hostName(),
+		Layout: control.JoinedMessage{Hosts: j.layout(), Errors: true},
+		Hooks:  control.Hooks{Report: j.report, Failed: failed},
 	})
-	if err == nil {
-		j.report("control: %s", j.control.Address())
+	if err != nil {
+		return err
 	}
-	return err
+	j.report("control: %s", j.groups.first().server.Address())
+	return nil
 }
 
 // layout returns the number of each rank's host, in the order of their lowest ranks; nil if
@@ -185,12 +192,13 @@ func (j *job) layout() []int {
 }
 
 // dropped handles that the connection of a rank, which has not left, has ended. On this
-// host, the rank is about to end. On another one, the host may be gone.
-func (j *job) dropped(rank int) {
+// host, the rank is about to end. On another one, the host may be gone; it is if the
+// connection is silent.
+func (j *job) dropped(rank int, silent bool) {
 	for _, h := range j.hosts {
 		if slices.Contains(h.ranks, rank) {
 			select {
-			case j.calls <- func() { h.tasks[rank].mustEnd() }:
+			case j.calls <- func() { h.task(rank).mustEnd(silent) }:
 			case <-j.over:
 			}
 		}
@@ -229,7 +237,7 @@ func (j *job) share(env *JobEnv) error {
 }
 
 // hasJoined reports whether a rank is attached to the launcher.
-func (j *job) hasJoined() bool { return j.control != nil && j.control.HasMembers() }
+func (j *job) hasJoined() bool { return j.groups != nil && j.groups.first().server.HasMembers() }
 
 // label returns the prefix of a rank's lines, as in "[ 3] " for more than 10 ranks.
 func (j *job) label(rank int) string {
@@ -239,15 +247,19 @@ func (j *job) label(rank int) string {
 	return fmt.Sprintf("[%*d] ", len(strconv.Itoa(j.cfg.Size-1)), rank)
 }
 
-// printErrors prints the errors that ranks have sent, each once, with the ranks that share
-// it. It blocks while the output is blocked.
+// printErrors prints the errors that ranks have sent and that are not printed yet, each once,
+// with the ranks that share it. It blocks while the output is blocked.
 func (j *job) printErrors() {
-	if j.control == nil {
+	if j.groups == nil {
 		return
 	}
-	for _, e := range j.control.Errors() {
+	j.printing.Lock()
+	defer j.printing.Unlock()
+	for _, e := range j.groups.takeErrors() {
 		label := j.label(e.Ranks[0])
 		switch {
+		case j.cfg.Unlabeled && j.cfg.Size > 1 && e.Named:
+			label = ""
 		case j.cfg.Unlabeled && j.cfg.Size > 1:
 			label = ranklist.Name(e.Ranks) + ": "
 		case !j.cfg.Unlabeled && len(e.Ranks) > 1:
@@ -261,13 +273,13 @@ func (j *job) printErrors() {
 // process prepares a process that runs the program. Rank 0, or the process that
 // runs all ranks, reads the launcher's standard input.
 func (j *job) process(program string, rank int, env JobEnv) *process {
-	p := &process{rank: rank, name: j.cfg.Program, cmd: &exec.Cmd{
+	p := &process{rank: rank, name: j.cfg.Program, memory: env.Memory > 0, cmd: &exec.Cmd{
 		Path: program,
 		Args: append([]string{j.cfg.Program}, j.cfg.Args...),
 		Dir:  j.cfg.Dir,
 		Env:  append(append(slices.Clone(j.cfg.Env), env.environ()...), j.guard.Mark()),
 	}}
-	if rank <= 0 {
+	if rank <= 0 && !env.Respawned {
 		p.input = j.cfg.Stdin
 	}
 	return p
@@ -319,7 +331,7 @@ func (j *job) start(p *process, outputs [2]func(io.Reader)) error {
 		childEnds = append(childEnds, r)
 		p.cmd.Stdin, input = r, w
 	}
-	if p.rank >= 0 && j.memory != nil {
+	if p.memory {
 		p.cmd.ExtraFiles = []*os.File{j.memory}
 	}
 	p.cmd.SysProcAttr = guard.OwnGroup()
@@ -330,6 +342,11 @@ func (j *job) start(p *process, outputs [2]func(io.Reader)) error {
 		return err
 	}
 	j.guard.Started(p.cmd.Process.Pid)
+	if p.rank >= 0 {
+		j.mu.Lock()
+		j.pids[p.rank] = p.cmd.Process.Pid
+		j.mu.Unlock()
+	}
 	if input != nil {
 		go feed(input, p.input, j.over)
 	}
@@ -362,12 +379,12 @@ func (j *job) watch(p *process) {
 
 // ended tells the other ranks, and notify, that a task has ended.
 func (j *job) ended(t task, exit Exit, notify func(event)) {
-	failedPeer := -1
-	if rank, _ := t.place(); rank >= 0 && j.control != nil {
-		j.control.End(rank, exit.String(), exit.Success())
-		failedPeer = j.control.FailedPeer(rank)
+	e := event{task: t, exit: exit, failedPeer: -1}
+	if rank, _ := t.place(); rank >= 0 && j.groups != nil {
+		end := j.groups.end(rank, exit.String(), exit.Success(), true)
+		e.respawn, e.dismissed, e.failedPeer = end.respawn, end.dismissed, end.peer()
 	}
-	notify(event{task: t, exit: exit, failedPeer: failedPeer})
+	notify(e)
 }
 
 // emit passes an event to the supervisor, if it still runs.

@@ -27,6 +27,7 @@ func TestAJobEnvSurvivesTheEnvironment(t *testing.T) {
 		{Launched: true, Transport: "inproc", Size: 7, Processors: 2, Stall: 90 * time.Second},
 		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Secret: proof.Secret{31: 255}, Memory: 3, Processors: 64},
 		{Launched: true, Transport: "shm", Mixed: true, Size: 2, Control: "127.0.0.1:4711", Memory: 3},
+		{Launched: true, Transport: "shm", Rank: 1, Size: 2, Control: "127.0.0.1:4711", Respawned: true},
 	} {
 		env := make(map[string]string)
 		for _, v := range want.environ() {

@@ -11,9 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/clock"
+	"github.com/chorale-go/chorale/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/logging"
 	"github.com/chorale-go/chorale/internal/processors"
+	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/launch/internal/control"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
 	"github.com/chorale-go/chorale/launch/join"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/inproc"
@@ -30,7 +33,9 @@ import (
 // goroutines, or if the launcher cannot be reached or refuses the rank. In a job of
 // chorale run, it returns without waiting for the other ranks; under other launchers it
 // waits until all ranks have joined, 5 minutes at most, and over MPI until MPI lets it go on. If ctx ends before, Join fails
-// with its cause.
+// with its cause. A process that was started in the place of a lost rank ([Config.Respawn])
+// waits until others regroup with it, and gets the endpoint of that [Regroup]; if the job ends
+// before, the process exits with status 0.
 //
 // If the launcher dies before the endpoint is closed, the process exits with
 // status 1, whatever it is doing: a job does not outlive its launcher. Under other
@@ -39,6 +44,9 @@ import (
 // it, and a process that computes makes no call that fails.
 func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	env, err := Environment()
+	if err == nil && ctx == nil {
+		err = errNoContext
+	}
 	if err != nil {
 		return nil, env, err
 	}
@@ -50,6 +58,9 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	}
 	if env.Transport == "mpi" {
 		return joinMPI(env)
+	}
+	if env.Respawned {
+		return joinAsNewcomer(ctx, env)
 	}
 	var c *coordinator
 	if env.Foreign != nil {
@@ -70,7 +81,11 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 	if c != nil {
 		c.removeSecret()
 	}
+	if c == nil {
+		env.Regroup = a.regroupOf(env)
+	}
 	a.begin(env, c)
+	a.logJoined(env)
 	return a, env, nil
 }
 
@@ -78,7 +93,7 @@ func Join(ctx context.Context) (transport.Endpoint, JobEnv, error) {
 // processes of a host share memory and tcp connects the hosts; a process that cannot map
 // the memory uses TCP alone.
 func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) {
-	a := &attached{done: make(chan struct{}), gaveUp: make(chan struct{})}
+	a := &attached{rank: env.jobRank(), done: make(chan struct{}), gaveUp: make(chan struct{})}
 	var offer *memoryOffer
 	if env.Transport == "shm" {
 		a.shared, offer, a.self.Memory, err = mapMemory(env)
@@ -132,8 +147,11 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 	}
 	a.launcher = launcher
 	if joined.Errors {
-		env.ReportError = launcher.ReportError
+		env.ReportError, env.ReportMetrics = launcher.ReportError, launcher.ReportMetrics
+		env.ReportProfile, env.ReportTrace = launcher.ReportProfile, launcher.ReportTrace
 	}
+	env.HostName = hostName()
+	env.CompareClocks = func() (clock.Offset, error) { return launcher.CompareClocks(env.HostName) }
 	if joined.Processors > 0 {
 		env.Processors = joined.Processors
 	}
@@ -188,10 +206,11 @@ func (e JobEnv) local() (n int) {
 }
 
 // mapMemory returns the endpoint for the ranks that share memory, and the name of that
-// memory: what chorale run has made, or what the ranks of this host find. Offer is what
-// the other ranks find it by.
+// memory: what chorale run has made for its first ranks, or what the ranks of this host
+// find. Offer is what the other ranks find it by.
 func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, err error) {
-	if env.Memory == 0 && env.Foreign == nil {
+	inherits := env.Foreign == nil && env.Group == 0
+	if env.Memory == 0 && inherits {
 		return nil, nil, "", errors.New("the launcher has made no memory on this host")
 	}
 	bytes, err := shm.MemoryLen(env.Size)
@@ -199,7 +218,7 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, e
 		return nil, nil, "", err
 	}
 	var file *os.File
-	if env.Foreign == nil {
+	if inherits {
 		if file, err = inherited(env.Memory, bytes); err != nil {
 			err = fmt.Errorf("%w: want every process on the way from the launcher to pass it on", err)
 		}
@@ -228,6 +247,7 @@ func mapMemory(env JobEnv) (ep *shm.Endpoint, offer *memoryOffer, name string, e
 // it which ranks are lost.
 type attached struct {
 	transport.ProcessEndpoint
+	rank     int           // of the job
 	shared   *shm.Endpoint // nil without shared memory
 	launcher *control.Client
 	self     control.JoinMessage   // what the other ranks learn of this one
@@ -240,9 +260,19 @@ type attached struct {
 	closed   error // the result of Close
 }
 
+// logJoined logs that the process has joined, and why it shares no memory if it does not.
+func (a *attached) logJoined(env JobEnv) {
+	l := logging.Logger()
+	l.Info("joined", "rank", env.Rank, "size", env.Size, "transport", env.Transport)
+	if reason := a.self.FallbackReason; reason != "" {
+		l.Warn("shares no memory with ranks of its host, and reaches them over TCP", "rank", env.Rank, "reason", reason)
+	}
+}
+
 // begin begins to listen to the launcher, and to report stalls.
 func (a *attached) begin(env JobEnv, c *coordinator) {
 	a.others = c
+	a.launcher.Look = func() stall.Rank { return stall.Look([]transport.Endpoint{a.ProcessEndpoint}, nil)[0] }
 	go a.receive()
 	if env.Stall > 0 {
 		go a.reportStalls(env.Stall)
@@ -271,11 +301,12 @@ func (a *attached) receive() {
 
 // exit ends the process, since the job is over.
 func (a *attached) exit(why string) {
-	fmt.Fprintf(os.Stderr, "chorale: rank %d: %s, so this rank ends\n", a.Rank(), why)
+	fmt.Fprintf(os.Stderr, "chorale: rank %d: %s, so this rank ends\n", a.rank, why)
 	os.Exit(1)
 }
 
 func (a *attached) rankLost(rank int, reason string) {
+	logging.Logger().Warn("peer lost", "rank", a.Rank(), "peer", rank, "reason", reason)
 	a.Lost(rank, reason)
 	a.endSoon(fmt.Sprintf("rank %d is lost: %s", rank, reason))
 }
@@ -312,7 +343,7 @@ func (a *attached) watchSession() {
 
 // reportStalls tells the launcher what has been waiting here for long.
 func (a *attached) reportStalls(patience time.Duration) {
-	var watch deadlock.Watch
+	var watch stall.Watch
 	deadlock.Poll(a.done, patience, func() {
 		if stalls, ok := watch.Look(a.Stalls()); ok {
 			a.launcher.ReportStalls(stalls)
@@ -322,10 +353,22 @@ func (a *attached) reportStalls(patience time.Duration) {
 
 func (a *attached) Exchange(ctx context.Context, step transport.Step) error {
 	err := a.report(a.ProcessEndpoint.Exchange(ctx, step))
-	if err != nil {
+	if err != nil && !failsAlone(ctx, err) {
 		a.noteFailure(err)
 	}
 	return err
+}
+
+// failsAlone reports whether the error of a step is that of its communicator alone.
+func failsAlone(ctx context.Context, err error) bool {
+	var peer *transport.PeerError
+	return ctx.Err() != nil || errors.As(err, &peer)
+}
+
+// Abort implements [transport.Endpoint].
+func (a *attached) Abort(why error) {
+	a.noteFailure(why)
+	a.ProcessEndpoint.Abort(why)
 }
 
 // noteFailure is separate from Exchange so that its error does not escape there.
@@ -396,6 +439,7 @@ func (a *attached) reportPeer(err error) {
 func (a *attached) Close() error {
 	a.closing.Do(func() {
 		if a.shared != nil && a.shared.CMADenied() {
+			logging.Logger().Warn("may not read the memory of other ranks: long messages were copied twice", "rank", a.Rank())
 			a.launcher.ReportCMADenied() // for chorale run -v alone
 		}
 		if failed := a.failed.Load(); failed != nil {

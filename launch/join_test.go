@@ -33,7 +33,7 @@ func TestAnAttachedEndpointAllocatesNothing(t *testing.T) {
 func TestARankEndsWithItsLauncher(t *testing.T) {
 	c, err := control.NewServer(control.Config{Size: 1, Secret: testSecret, Hooks: control.Hooks{
 		Failed:  func(err error) { t.Error(err) },
-		Dropped: func(int) {},
+		Dropped: func(int, bool) {},
 	}})
 	if err != nil {
 		t.Fatal(err)

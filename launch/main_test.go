@@ -62,6 +62,18 @@ var programs = map[string]func(args []string) error{
 	"describe": report,
 	"ssh":      fakeSSH,
 	"remote":   launchRemote,
+	"regroup":  regroupRanks,
+	"survive":  survive,
+	"outlive":  outlive,
+
+	"regrouptwice": regroupTwice,
+	"wrongregroup": wrongRegroup,
+
+	"regrouptogether": regroupTogether,
+	"newcomers":       newcomers,
+
+	"pending":       pending,
+	"launchpending": launchPending,
 }
 
 // ring ROUNDS [RANK END] sends a token around the ring ROUNDS times. In the middle,
@@ -253,9 +265,9 @@ func gaveUp([]string) error {
 	if ep.Rank() == 0 {
 		return receive(ep, 1, make([]byte, 1))
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("the disk is full"))
-	return ep.Exchange(ctx, transport.Step{})
+	full := errors.New("the disk is full")
+	ep.Abort(full)
+	return full
 }
 
 // compute RANK END joins, and says so. When standard input ends, one rank ends: killed, with
@@ -274,9 +286,9 @@ func compute(args []string) error {
 	if args[1] != "error" {
 		end(args[1])
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errors.New("the disk is full"))
-	return ep.Exchange(ctx, transport.Step{})
+	full := errors.New("the disk is full")
+	ep.Abort(full)
+	return full
 }
 
 // swap makes the ranks call the collectives of two communicators in different orders,

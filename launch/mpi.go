@@ -5,6 +5,9 @@ import (
 	"github.com/chorale-go/chorale/transport/mpi"
 )
 
+// HasMPI reports whether this program was built with an MPI.
+func HasMPI() bool { return mpi.Present }
+
 // mpiJobEnv returns the job of a process that the launcher of an MPI has started with
 // CHORALE_TRANSPORT=mpi, if it is one. MPI says which rank it is: Rank and Size are 0.
 func mpiJobEnv(lookup func(string) (string, bool)) (env JobEnv, ok bool, err error) {

@@ -25,6 +25,7 @@ type process struct {
 	rank    int    // -1 if it is not a single rank
 	name    string // of one that is no rank
 	cmd     *exec.Cmd
+	memory  bool          // it gets the job's shared memory
 	input   io.Reader     // its standard input; nil for none
 	outputs []*outputPipe // its standard output and standard error
 	notify  func(event)   // is called when it ends and when it is finished; nil means the supervisor

@@ -63,7 +63,7 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 	if err := j.listen(o.Transport == "shm", cancel); err != nil {
 		return err
 	}
-	o.Control = j.control.Address()
+	o.Control = j.groups.first().server.Address()
 	s := j.supervise()
 	greetings, err := s.reach(ctx)
 	if err != nil {
@@ -72,6 +72,7 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 	if o.Processors, err = j.agree(greetings, program != ""); err != nil {
 		return err
 	}
+	j.restart = j.respawnRemote
 	s.tasks = make([]task, j.cfg.Size)
 	for _, h := range j.hosts {
 		h.begin(o, program)
@@ -79,7 +80,7 @@ func (j *job) runRemote(ctx context.Context, program string) error {
 			s.tasks[rank] = r
 		}
 	}
-	go sayAlive(ctx, j.hosts)
+	go watchHosts(ctx, j.hosts)
 	return s.wait(ctx)
 }
 

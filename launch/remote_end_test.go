@@ -23,7 +23,7 @@ func TestAHostThatIsNotReachedEndsTheStart(t *testing.T) {
 	for _, test := range []struct{ hosts, want string }{
 		{"a,nowhere,b", `host nowhere: launch.test exited with status 255: ** welcome **; ssh: connect to host nowhere port 22: No route to host`},
 		{"a,busy3", "host busy3: launch.test exited with status 255: kex_exchange_identification: read: Connection reset by peer"},
-		{"newer,a", "host newer: its chorale speaks version 2 of the protocol between hosts, and this one version 1: want the same chorale on all hosts"},
+		{"newer,a", "host newer: its chorale speaks version 4 of the protocol between hosts, and this one version 3: want the same chorale on all hosts"},
 		{"endless", "host endless: more than 65536 bytes, and no agent has begun to speak: the host printed \"noisenoise"},
 		{"talks", "the connection to host talks broke: what its agent says is wrong: a frame of "},
 	} {
@@ -46,6 +46,19 @@ func TestAHostThatDoesNotAnswerEndsTheStartInTime(t *testing.T) {
 	cfg.Remote.helloTimeout = 100 * time.Millisecond
 	if r := runRemotely(t, cfg); r.end == nil || r.end.Error() != "host mute: it has not answered for 100ms" {
 		t.Errorf("%v", r.end)
+	}
+}
+
+// Its rank has not joined, so that no connection of it tells that the host is gone.
+func TestAHostThatSaysNothingMoreIsLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 10 s")
+	}
+	cfg := shellOn(t, "silent,a", `[ "$CHORALE_RANK" = 1 ] && echo goes on`)
+	cfg.Continue = true
+	r := runRemotely(t, cfg)
+	if want := "rank 0 was lost: the connection to host silent broke: the host has been silent for 10s; no rank is left\n"; r.end != nil || strings.Count(r.err.String(), want) != 1 {
+		t.Errorf("%v\n%s%s", r.end, &r.out, &r.err)
 	}
 }
 
@@ -216,7 +229,7 @@ func TestAConnectionThatBreaksEndsTheJob(t *testing.T) {
 	cfg.Stderr = &stderr
 	joined := 0
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
-		if joined += bytes.Count(p, []byte("joined")); joined < cfg.Size { // else the copy of the program may break
+		if joined += bytes.Count(p, []byte("joined")); joined < len(cfg.Remote.Hosts) { // else the copy of the program may break
 			return len(p), nil
 		}
 		if m := regexp.MustCompile(`the connection to host b: process (\d+)`).FindStringSubmatch(stderr.String()); m != nil && !ended {

@@ -56,8 +56,11 @@ func fakeSSH(args []string) error {
 				return err
 			}
 		}
+	case host == "silent":
+		fmt.Println("chorale-agent " + `{"version":3,"os":"linux","arch":"amd64","processors":1}`)
+		select {}
 	case host == "talks":
-		fmt.Println("starting the agent\n" + `chorale-agent {"version":1,"os":"linux","arch":"amd64","processors":1}`)
+		fmt.Println("starting the agent\n" + `chorale-agent {"version":3,"os":"linux","arch":"amd64","processors":1}`)
 		io.WriteString(os.Stdout, "this is no frame")
 		select {}
 	case strings.HasPrefix(host, "bare"): // it has no chorale
@@ -66,7 +69,7 @@ func fakeSSH(args []string) error {
 		command = strings.ReplaceAll(command, self, "/nowhere"+self)
 		command = strings.ReplaceAll(command, "uname -sm", "echo Plan9 mips")
 	case host == "newer":
-		fmt.Println(`chorale-agent {"version":2}`)
+		fmt.Println(`chorale-agent {"version":4}`)
 		select {}
 	}
 	shell := "sh"

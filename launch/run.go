@@ -52,8 +52,9 @@ type Config struct {
 	//
 	// Each line is one Write, up to a length of 1 MiB. A longer line is written as it
 	// comes, and the lines of other ranks wait for its end: until it has not grown for
-	// 1 s, 10 s at most. Then it is cut: its first part ends in "[...]" and a newline,
-	// and its rest follows later, behind the rank and "[...]".
+	// 1 s, 2 s at most. Then it is cut: its first part ends in "[...]" and a newline,
+	// and its rest follows later, behind the rank and "[...]". The other lines do not wait
+	// for the rest.
 	Stdout, Stderr io.Writer
 	// Unlabeled omits the rank that otherwise precedes each line. The bytes that a rank
 	// prints are then forwarded unchanged: no mark where a line is cut, and no newline
@@ -71,10 +72,40 @@ type Config struct {
 	// 5 s.
 	Grace time.Duration
 
-	// Stall is how long ranks may wait for each other, each for the next one in a circle,
-	// before a line on Stderr says so; they go on waiting. 0 means 30 s; a negative one,
-	// that nothing is said.
+	// Stall is how long a rank may wait for others, in one step of a call or for one
+	// message, before Run explains on Stderr what all ranks do, and which of them is the
+	// likely cause. The ranks go on waiting. A wait is explained once. 0 means 30 s; a
+	// negative one, that nothing is explained. A SIGQUIT among Signals has the same
+	// printed at once, whatever Stall is, and is not forwarded.
 	Stall time.Duration
+	// StallAbort has Run end the job, with a [*StallError], when ranks have waited for as
+	// long as Stall.
+	StallAbort bool
+
+	// Continue lets the others go on when a rank is lost: when its process is killed or ends
+	// with another status than 0, or when its host is lost. Every endpoint is told of it, a
+	// line on Stderr says so, and Run returns nil if some rank ends with success. Without it,
+	// a lost rank ends the job. Not with inproc, whose ranks are one process.
+	Continue bool
+	// Respawn is how many lost ranks in all are started anew, each on its host if that is
+	// there still. More than 0 means Continue. The new process has the rank of the lost one; its Join
+	// waits until other ranks call [Regroup]. If the job ends before, the process ends in its
+	// Join, with status 0.
+	Respawn int
+
+	// Profile is called at the end of the job, also of one that has failed, with what each
+	// rank has recorded that was told to by CHORALE_PROFILE=- in Env. Ranks that were killed
+	// and those of inproc have sent nothing. Nil drops it.
+	Profile func(record []byte)
+
+	// Metrics is called with the sums of a rank's calls each second while the job runs, and
+	// when the rank leaves, if it was told to by CHORALE_METRICS=- in Env. It must not block.
+	// Ranks of inproc send nothing. Nil drops it.
+	Metrics func(rank int, totals []byte)
+
+	// Trace is the same for the timeline that a rank has recorded which was told to by
+	// CHORALE_TRACE=- in Env.
+	Trace func(record []byte)
 
 	// Guard are the arguments with which this process's own executable calls
 	// [Guard]. Nil means that there is no guard: if the launcher is killed,
@@ -93,7 +124,7 @@ var Transports = []string{"auto", "inproc", "shm", "tcp"}
 const maxRanks = remote.MaxRanks
 
 // Run starts the job and returns when every rank has ended and all output has been
-// forwarded. When a rank fails, the others are ended too.
+// forwarded. When a rank fails, the others are ended too, unless Continue is set.
 //
 // The error is an [*EndError] that names the root cause if a rank failed, a
 // [*SignalError] after an interrupt or a termination, the context's cause if ctx
@@ -106,6 +137,9 @@ const maxRanks = remote.MaxRanks
 // When a terminal stops this process, by SIGTSTP, Run first stops the ranks, and it
 // continues them when this process is continued.
 func Run(ctx context.Context, cfg Config) error {
+	if ctx == nil {
+		return usageError{errNoContext}
+	}
 	cfg, err := cfg.complete()
 	if err != nil {
 		return err
@@ -157,6 +191,12 @@ func (c Config) complete() (Config, error) {
 		return c, usagef("no program to run: want an executable or the directory of a Go package")
 	case c.Grace < 0:
 		return c, usagef("a grace of %v: want 0 or more", c.Grace)
+	case c.Respawn < 0:
+		return c, usagef("%d ranks to start anew: want 0 or more", c.Respawn)
+	}
+	c.Continue = c.Continue || c.Respawn > 0
+	if c.Continue && c.Transport == "inproc" {
+		return c, usagef("transport inproc is one process, which loses all of its ranks: want auto, shm or tcp, whose jobs go on without a lost rank")
 	}
 	switch c.Transport {
 	case "":
@@ -172,7 +212,7 @@ func (c Config) complete() (Config, error) {
 		c.Grace = control.EndTimeout
 	}
 	if c.Stall == 0 {
-		c.Stall = 30 * time.Second
+		c.Stall = DefaultStall
 	}
 	c.Env = withoutJobEnv(c.Env)
 	if c.Encrypt {

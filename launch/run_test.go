@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -119,6 +120,38 @@ func TestTheSecondInterruptDoesNotWaitForABlockedOutput(t *testing.T) {
 	err := Run(t.Context(), cfg)
 	if err == nil || Status(err) != 130 {
 		t.Errorf("%v, status %d; want status 130", err, Status(err))
+	}
+}
+
+func TestAnInterruptSaysAtOnceWhichRanksAreWaitedFor(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	cfg := shell(t, "test $CHORALE_RANK = 1 || trap '' INT; echo ready; while :; do sleep 1; done")
+	cfg.Size, cfg.Signals, cfg.Grace = 3, signals, time.Hour
+	var mu sync.Mutex
+	ready := 0
+	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ready += strings.Count(string(p), "ready"); ready == 3 {
+			signals <- syscall.SIGINT
+		}
+		return len(p), nil
+	})
+	var said lockedBuilder
+	cfg.Stderr = writerFunc(func(p []byte) (int, error) {
+		n, err := said.Write(p)
+		if strings.Contains(said.String(), "another Ctrl-C") {
+			select {
+			case signals <- syscall.SIGINT:
+			default:
+			}
+		}
+		return n, err
+	})
+	err := Run(t.Context(), cfg)
+	const want = "chorale: ended by signal 2 (interrupt): ranks 0, 2 have not ended; another Ctrl-C kills them at once, as the launcher does after 1h0m0s\n"
+	if Status(err) != 130 || said.String() != want {
+		t.Errorf("%v\ngot  %q\nwant %q", err, said.String(), want)
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 // the same user and know the job's secret, and the file's header names the job. No rank
 // takes the other's word for any of that.
 func findMemory(env JobEnv) (memory *os.File, offer *memoryOffer, err error) {
-	address := memoryAddress(env.Secret.Job())
+	address := memoryAddress(env.Secret.Job(), env.host())
 	for range passAttempts {
 		memory, err = takeMemory(address, memoryProver(env, uint32(env.Rank)))
 		if err == nil || !errors.Is(err, unix.ECONNREFUSED) {
@@ -69,9 +69,10 @@ func memoryProver(env JobEnv, self uint32) *proof.Prover {
 
 // memoryAddress returns the address at which the memory of a job is offered. It is no
 // secret: whoever listens there still has to belong to this user and to know the job's.
-func memoryAddress(job [16]byte) *net.UnixAddr {
+// Host is what the launcher counts the host as, which may be one of several on a machine.
+func memoryAddress(job [16]byte, host int) *net.UnixAddr {
 	h := sha256.New()
-	fmt.Fprintf(h, "%x %d %s", job, os.Geteuid(), os.Getenv(envHost))
+	fmt.Fprintf(h, "%x %d %s %d", job, os.Geteuid(), os.Getenv(envHost), host)
 	return &net.UnixAddr{Net: "unix", Name: "@chorale-" + hex.EncodeToString(h.Sum(nil)[:16])}
 }
 

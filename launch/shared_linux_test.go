@@ -82,7 +82,7 @@ func TestAProcessOfTheSameUserWithoutTheSecretOffersNoMemory(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			l, err := net.ListenUnix("unix", memoryAddress(env.Secret.Job()))
+			l, err := net.ListenUnix("unix", memoryAddress(env.Secret.Job(), 0))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestAProcessOfTheSameUserWithoutTheSecretTakesNoMemory(t *testing.T) {
 		"it relays what a rank says on its host":  proof.NewProver(elsewhere, 1, env.Size),
 		"it relays what a rank says to rank zero": proof.NewProver(env.Secret, 1, env.Size),
 	} {
-		conn, err := net.DialUnix("unix", nil, memoryAddress(env.Secret.Job()))
+		conn, err := net.DialUnix("unix", nil, memoryAddress(env.Secret.Job(), 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestIdleConnectionsKeepNoRankFromItsMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 * proof.UnprovenMax {
-		conn, err := net.DialUnix("unix", nil, memoryAddress(env.Secret.Job()))
+		conn, err := net.DialUnix("unix", nil, memoryAddress(env.Secret.Job(), 0))
 		if err != nil {
 			t.Fatal(err)
 		}

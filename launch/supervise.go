@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/ranklist"
 )
 
 const (
@@ -20,6 +22,10 @@ const (
 	// repeatTime is the time within which a second signal counts as the first
 	// one: some programs signal a process and then its group.
 	repeatTime = 100 * time.Millisecond
+
+	// remindTime is how long the ranks may take to end after a signal before a person is
+	// told who has not.
+	remindTime = 300 * time.Millisecond
 
 	// forceTimeout bounds how long a blocked output delays the end after a second
 	// interrupt, or after the grace period if the context has ended.
@@ -38,10 +44,13 @@ type supervisor struct {
 	canceled bool           // the context has ended
 	forced   bool           // the output is waited for no longer
 
+	remind    <-chan time.Time // say what is waited for after a signal
 	decide    <-chan time.Time // name the root cause, as far as it is known
 	terminate <-chan time.Time // signal the other processes
 	kill      <-chan time.Time // kill the other processes
 	force     <-chan time.Time // return, even if the output is blocked
+
+	losses
 }
 
 // supervise returns a supervisor of these tasks, and of those that are started later.
@@ -60,6 +69,8 @@ func (s *supervisor) goesOn(ctx context.Context) bool {
 			s.stop()
 		case err := <-s.job.broken:
 			s.end(outputError(err), syscall.SIGTERM)
+		case err := <-s.job.stalls:
+			s.end(err, syscall.SIGTERM)
 		case <-ctx.Done():
 			s.end(context.Cause(ctx), syscall.SIGTERM)
 		default:
@@ -79,7 +90,14 @@ func (s *supervisor) wait(ctx context.Context) error {
 	if s.forced {
 		return s.cause
 	}
+	if s.said != nil {
+		<-s.said
+	}
+	if s.cause == nil {
+		s.cause = s.allLost()
+	}
 	s.job.printErrors()
+	s.job.handOnRecords()
 	select {
 	case err := <-s.job.broken:
 		s.end(outputError(err), syscall.SIGTERM)
@@ -105,6 +123,8 @@ func (s *supervisor) step(ctx context.Context) {
 		s.stop()
 	case err := <-s.job.broken:
 		s.end(outputError(err), syscall.SIGTERM)
+	case err := <-s.job.stalls:
+		s.end(err, syscall.SIGTERM)
 	case <-canceled:
 		s.canceled = true
 		s.end(context.Cause(ctx), syscall.SIGTERM)
@@ -112,6 +132,11 @@ func (s *supervisor) step(ctx context.Context) {
 	case <-s.decide:
 		t, _ := s.rootCause()
 		s.fail(t)
+	case <-s.remind:
+		go s.job.warn(s.reminder()) // it blocks while the output does
+	case <-s.shareErrors:
+		s.shareErrors = nil
+		s.say(s.job.printErrors)
 	case <-s.terminate:
 		s.ask(syscall.SIGTERM)
 	case <-s.kill:
@@ -124,12 +149,14 @@ func (s *supervisor) step(ctx context.Context) {
 // handle handles the end of a task, or of its output.
 func (s *supervisor) handle(e event) {
 	switch {
+	case e.lost != nil && s.continues(e.task):
+		s.loseHost(e)
 	case e.lost != nil:
 		s.conclude(e.lost)
 	case !e.finished:
 		s.exited(e)
 	}
-	if e.finished {
+	if e.finished && !(s.exits[e.task].respawn && s.restart(e.task)) {
 		s.finished++
 	}
 }
@@ -139,8 +166,16 @@ func outputError(err error) error { return fmt.Errorf("passing on what the ranks
 // end ends the job for that cause, unless it is ending already.
 func (s *supervisor) end(cause error, sig os.Signal) {
 	if s.cause == nil {
-		s.cause = cause
+		s.decided(cause)
 		s.ask(sig)
+	}
+}
+
+// decided records why the job ends early.
+func (s *supervisor) decided(cause error) {
+	s.cause = cause
+	if s.job.groups != nil {
+		s.job.groups.stopRespawns()
 	}
 }
 
@@ -162,12 +197,14 @@ func (s *supervisor) signalAll(sig os.Signal) {
 func (s *supervisor) signal(sig os.Signal) {
 	switch sig {
 	case syscall.SIGPIPE: // the write that caused it fails
+	case syscall.SIGQUIT:
+		s.quit()
 	case syscall.SIGINT, syscall.SIGTERM:
 		now := time.Now()
 		switch {
 		case s.cause == nil:
 			s.end(&SignalError{sig}, sig)
-			s.signaled = now
+			s.signaled, s.remind = now, time.After(min(remindTime, s.job.cfg.Grace/2))
 		case now.Sub(s.signaled) > repeatTime:
 			s.signalAll(syscall.SIGKILL)
 			s.force = time.After(forceTimeout)
@@ -177,10 +214,46 @@ func (s *supervisor) signal(sig os.Signal) {
 	}
 }
 
+// reminder says which processes have not ended after a signal, and when they will.
+func (s *supervisor) reminder() string {
+	var ranks []int
+	for _, t := range s.tasks {
+		if rank, _ := t.place(); rank >= 0 {
+			if _, ended := s.exits[t]; !ended {
+				ranks = append(ranks, rank)
+			}
+		}
+	}
+	who, them := "the program has", "it"
+	switch {
+	case len(ranks) == 1:
+		who = ranklist.Name(ranks) + " has"
+	case len(ranks) > 1:
+		who, them = ranklist.Name(ranks)+" have", "them"
+	case len(s.exits) == len(s.tasks):
+		who = "what the ranks print has" // somebody holds a pipe open
+	}
+	return fmt.Sprintf("%v: %s not ended; another Ctrl-C kills %s at once, as the launcher does after %v", s.cause, who, them, s.job.cfg.Grace)
+}
+
+// quit has what the ranks do printed. A process that runs all of them prints it itself.
+func (s *supervisor) quit() {
+	switch {
+	case s.job.groups != nil:
+		go s.job.explain()
+	case s.job.cfg.Transport == "inproc":
+		s.signalAll(syscall.SIGQUIT)
+	}
+}
+
 // exited records that a process has ended. After a failure, the other processes
 // are ended too, as soon as the root cause is known.
 func (s *supervisor) exited(e event) {
 	s.exits[e.task] = e
+	if e.dismissed || s.continues(e.task) {
+		s.exitedAlone(e)
+		return
+	}
 	if s.first == nil && !e.exit.Success() {
 		s.first = e.task
 	}
@@ -207,7 +280,7 @@ func (s *supervisor) conclude(cause error) {
 	if s.cause != nil {
 		return
 	}
-	s.cause = cause
+	s.decided(cause)
 	if s.job.hasJoined() {
 		s.terminate = time.After(noticeTime)
 	} else {

@@ -17,15 +17,17 @@ const (
 	assembleNotice = 30 * time.Second
 )
 
-// An assembly is the time until all ranks have joined, where a rank serves the control
-// connections. Its ranks are answered together, since the answer says which of them
-// share a host.
+// An assembly is the time until all ranks have joined. Where a rank serves the control
+// connections, its ranks are answered together, since the answer says which of them
+// share a host; those of a group, since all of them have the new endpoint, or none.
 type assembly struct {
-	timers []*time.Timer // none where a launcher knows all that at once
+	timers   []*time.Timer // none where a launcher knows all that at once
+	complete bool          // all have joined
+	failed   *lostMessage  // of a group: because of whom it is never complete
 }
 
 func newAssembly(c *Server) assembly {
-	return assembly{[]*time.Timer{
+	return assembly{timers: []*time.Timer{
 		time.AfterFunc(assembleNotice, c.noticeAssembly),
 		time.AfterFunc(AssembleTimeout, c.refuseAssembly),
 	}}
@@ -43,7 +45,13 @@ func (c *Server) assemble() {
 		return
 	}
 	c.assembly.stop()
-	joined := layout(c.members)
+	c.assembly.complete = true
+	joined := c.cfg.Layout
+	if c.cfg.OfRanks {
+		joined = layout(c.members)
+	} else {
+		c.server.Listener.Close() // nobody else joins a group
+	}
 	for rank := range c.members {
 		c.send(rank, message{Joined: &joined})
 	}

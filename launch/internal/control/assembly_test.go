@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chorale-go/chorale/internal/network"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/stall"
 )
 
 // newAssemblyOf returns the control server of a rank, of a job of so many ranks.
@@ -25,7 +25,10 @@ func newAssemblyOf(t testing.TB, size int) *Server {
 	}
 	c, err := NewServer(Config{
 		Size: size, Secret: testSecret, Listener: l, Addresses: l.Addr().String(), OfRanks: true, Strangers: size,
-		Hooks: Hooks{t.Logf, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, func(text string) { t.Error(text) }},
+		Hooks: Hooks{
+			Report: t.Logf, Failed: func(err error) { t.Error(err) }, Stalled: func(r *stall.Report) { t.Error(r.Text()) },
+			Dropped: func(int, bool) {}, Waiting: func(text string) { t.Error(text) },
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

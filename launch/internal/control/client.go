@@ -12,21 +12,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/failure"
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/transport"
 )
 
 // A Client is a rank's end of its control connection. All its methods but
 // Receive, which one goroutine calls, may be called concurrently.
 type Client struct {
+	Look func() stall.Rank // says what this rank does; set before Receive; nil: no answer
+
 	conn net.Conn
 	in   *bufio.Scanner
 
 	mu       sync.Mutex
 	closed   bool
-	reported bool                   // the launcher knows on which peer this rank failed
-	pending  map[query][]chan reply // queries that the launcher has not answered
+	looking  bool                       // Look is under way
+	reported bool                       // the launcher knows on which peer this rank failed
+	pending  map[query][]chan reply     // queries that the launcher has not answered
+	groups   map[uint64]chan groupReply // what Regroup waits for, by its id
+	clock    clockQuery
 }
 
 // A query asks for the address of a rank, or for the memory that it has mapped.
@@ -69,12 +76,25 @@ func Dial(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (Join
 func dialWithin(ctx context.Context, limit time.Duration, cfg DialConfig, self func(local netip.Addr) (JoinMessage, error)) (*Client, JoinedMessage, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
 	defer cancel()
+	type member struct {
+		client *Client
+		joined JoinedMessage
+	}
+	m, err := within(ctx, limit, cfg, func() (m member, err error) {
+		m.client, m.joined, err = connect(ctx, cfg, self)
+		return m, err
+	})
+	return m.client, m.joined, err
+}
+
+// within calls attempt until it succeeds or fails for good, or the limit is over.
+func within[T any](ctx context.Context, limit time.Duration, cfg DialConfig, attempt func() (T, error)) (T, error) {
 	retry := proof.Retry{Limit: limit}
 	begun := false // the control server has proven itself
 	for {
-		c, joined, err := connect(ctx, cfg, self)
+		t, err := attempt()
 		if err == nil {
-			return c, joined, nil
+			return t, nil
 		}
 		early := cfg.Early != nil && cfg.Early(err)
 		if early && begun {
@@ -85,23 +105,33 @@ func dialWithin(ctx context.Context, limit time.Duration, cfg DialConfig, self f
 			if ctx.Err() != nil && again {
 				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 			}
-			return nil, joined, fmt.Errorf("rank %d does not join its job: %w", cfg.Rank, err)
+			return t, fmt.Errorf("rank %d does not join its job: %w", cfg.Rank, err)
 		}
 	}
 }
 
-// connect connects to the control server once.
-func connect(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (JoinMessage, error)) (*Client, JoinedMessage, error) {
-	var none JoinedMessage
+// open opens a connection to the control server once, on which both ends have proven
+// themselves.
+func (cfg DialConfig) open(ctx context.Context) (net.Conn, error) {
 	prover := proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)
 	prover.TLS = cfg.Encrypted
 	conn, err := network.Dial(ctx, cfg.Addresses, func(ctx context.Context, conn net.Conn) (net.Conn, error) {
 		return prover.Connect(ctx, conn, proof.Launcher)
 	})
 	if err != nil {
-		return nil, none, fmt.Errorf("its launcher is not reached: %w", err)
+		return nil, fmt.Errorf("its launcher is not reached: %w", err)
 	}
-	c := &Client{conn: conn, in: messageScanner(conn, MaxMessage+hostLen*cfg.Size), pending: make(map[query][]chan reply)}
+	return conn, nil
+}
+
+// connect joins at the control server, in one attempt.
+func connect(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (JoinMessage, error)) (*Client, JoinedMessage, error) {
+	var none JoinedMessage
+	conn, err := cfg.open(ctx)
+	if err != nil {
+		return nil, none, err
+	}
+	c := &Client{conn: conn, in: messageScanner(conn, MaxMessage+maxGroup), pending: make(map[query][]chan reply), groups: make(map[uint64]chan groupReply)}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	joined, err := c.join(self)
 	if !stop() && err == nil {
@@ -169,11 +199,36 @@ func (c *Client) Receive(lost, gaveUp func(rank int, reason string)) (closed boo
 			lost(rank, reason)
 		case m.GaveUp != nil:
 			gaveUp(m.GaveUp.Rank, m.GaveUp.Reason)
+		case m.Regrouped != nil:
+			c.answerGroup(m.Regrouped.ID, groupReply{group: *m.Regrouped})
+		case m.RegroupFailed != nil:
+			c.answerGroup(m.RegroupFailed.ID, groupReply{err: m.RegroupFailed.Err()})
+		case m.ClockReply != nil:
+			c.clock.take(m.ClockReply)
+		case m.StateQuery != 0 && c.Look != nil:
+			c.answerState(m.StateQuery)
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
+}
+
+// answerState tells the launcher what this rank does, unless a look is under way.
+func (c *Client) answerState(query uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looking {
+		return
+	}
+	c.looking = true
+	go func() {
+		m := newStateMessage(query, c.Look())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.looking = false
+		_ = c.sendLocked(m) // if the launcher is gone, this process ends anyway
+	}()
 }
 
 // resolve passes the reply to every call that waits for it.
@@ -246,10 +301,10 @@ func (c *Client) ReportAbort(reason string) { c.report(message{Abort: cut(reason
 
 // ReportError sends the launcher the error of this rank's program, which the launcher
 // prints. ReportError reports whether it was sent.
-func (c *Client) ReportError(text, details string) bool {
+func (c *Client) ReportError(f failure.Failure) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sendLocked(newErrorMessage(text, details)) == nil
+	return c.sendLocked(newErrorMessage(f)) == nil
 }
 
 // report sends a message that has no answer. If the launcher is gone, this process ends
@@ -290,4 +345,8 @@ func (c *Client) Close() {
 	defer c.mu.Unlock()
 	c.closed = true
 	c.conn.Close()
+	for id, answer := range c.groups {
+		answer <- groupReply{err: transport.ErrClosed}
+		delete(c.groups, id)
+	}
 }

@@ -44,6 +44,8 @@ func FuzzControl(f *testing.F) {
 	f.Add(lines(`{"join":{"fallbackReason":"none","memory":"m"}}{"addressReply":{"rank":1,"address":"x"}}`))
 	f.Add(join + strings.Repeat(lines(`{"addressQuery":3}`), 200))
 	f.Add(join + lines(`{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[{"context":1,"peers":[1,0,-1,99]}]}{"stalls":[]}{"stalls":null}`))
+	f.Add(join + lines(`{"regroup":{"id":1,"members":[0,1]}}{"regroup":{"id":1,"members":[]}}{"regroup":{"id":1,"gaveUp":"why"}}{"regrouped":{}}`))
+	f.Add(lines(`{"newcomer":true}{"leave":true}`))
 	f.Add(join + strings.Repeat("x", 2*MaxMessage))
 	f.Fuzz(func(t *testing.T, says string) {
 		const size = 4 // rank 0 writes anything, and rank 3 never joins
@@ -94,6 +96,7 @@ func FuzzClient(f *testing.F) {
 	f.Add("")
 	f.Add(`{"addressReply":{"rank":1,"address":"here"}}` + "\n" + `{"memoryReply":{"rank":1,"memory":"m"}}` + "\n")
 	f.Add(strings.Repeat(`{"left":1}`+"\n"+`{"lost":{"rank":1,"reason":"killed"}}`+"\n", 3))
+	f.Add(`{"regrouped":{"id":1,"ranks":[]}}` + "\n" + `{"regroupFailed":{"id":1,"rank":-1}}` + "\n" + `{"dismissed":true}` + "\n")
 	f.Add(`{"lost":{"rank":-1,"reason":""}}` + "\n" + `{"gaveUp":{"rank":-1,"reason":""}}` + "\n" + `{"left":99}` + "\n" + `{"joined":{}}` + "\n")
 	f.Add(strings.Repeat("x", 2*MaxMessage))
 	f.Fuzz(func(t *testing.T, says string) {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/failure"
+	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -36,10 +38,15 @@ import (
 //	{"memoryQuery":5}    asks which memory rank 5 has mapped
 //	{"failedPeer":5}     an operation failed because of rank 5
 //	{"cmaDenied":true}   the system denied it cross-memory attach
-//	{"stalls":[…]}       what has been waiting there for other ranks for long: see stall
+//	{"stalls":[…]}       what has been waiting there for other ranks for long: see stallMessage
 //	{"abort":"…"}        it gave up, for this reason
-//	{"error":{"text":"…","details":"…"}}   its program failed with this error
+//	{"error":{"text":"…","details":"…"}}   its program failed with this error; of a collective, with the call: see package failure
+//	{"profile":"…"}      a part of what it has recorded of its calls, in base64
+//	{"metrics":{…}}      the sums of its calls until now
+//	{"trace":"…"}        a part of the timeline that it has recorded, in base64
+//	{"clockQuery":7}     asks for the time on the launcher's host
 //	{"leave":true}       it is about to close its endpoint; answered by left
+//	{"state":{"query":7,"rank":{…}}}   what waits there, and where: answers stateQuery 7
 //
 // and the launcher sends
 //
@@ -48,6 +55,8 @@ import (
 //	{"left":5}
 //	{"lost":{"rank":5,"reason":"killed by signal 9 (killed)"}}
 //	{"gaveUp":{"rank":5,"reason":"the disk is full"}}
+//	{"stateQuery":7}     asks what the rank does
+//	{"clockReply":{"query":7,"host":"…","time":…}}   the launcher's host and the time there, in nanoseconds
 //
 // An address with "left":true is that of a rank that leaves: it may still wait there
 // for others to take what it has sent. It is empty once the rank has closed its endpoint.
@@ -60,23 +69,63 @@ import (
 // rank that gave up, too: a rank that is told of either ends, see EndTimeout. chorale run
 // ends the ranks itself. When a rank finds the connection closed, the
 // launcher is gone, and the rank's process ends.
+//
+// # Groups
+//
+// Ranks of chorale run may make a new endpoint together, with processes that the launcher
+// has started in the place of lost ranks. Each member sends, with ranks of the job,
+//
+//	{"regroup":{"id":7,"members":[0,1,2]}}   the same of all members
+//	{"regroup":{"id":7,"gaveUp":"…"}}        it no longer waits for the answer to 7, or for the others behind it
+//
+// and such a process sends, as its first message,
+//
+//	{"newcomer":true}   in the place of join
+//
+// When all members have sent regroup, the launcher makes a group of them and of the newcomers
+// that wait, and answers all of these
+//
+//	{"regrouped":{"id":7,"number":1,"control":"127.0.0.1:4712","ranks":[0,1,2,3],"hosts":[…]}}
+//	{"regroupFailed":{"id":7,"rank":2,"reason":"…"}}   since rank 2 is lost; with "left":true or "gaveUp":true it has left, or given up
+//	{"dismissed":true}   to a newcomer, since no other rank is there any more
+//
+// At control, the group has a control server of its own. Its ranks are counted in the order
+// of the list, and its secret is derived from that of the job and the number, so that nothing
+// of one group is taken for that of another. They join there as at the first one, with two
+// differences. They are answered together, when all have joined. If one is lost before, or
+// gives up, all get lost in the place of joined, also those that join later: so all have the
+// new endpoint, or none. A newcomer keeps its first connection until it has joined, and
+// then sends leave there; if that ends before, the newcomer has given up. It may wait again.
 type message struct {
-	Join         *JoinMessage   `json:"join,omitempty"`
-	Joined       *JoinedMessage `json:"joined,omitempty"`
-	Refused      string         `json:"refused,omitempty"`
-	AddressQuery *int           `json:"addressQuery,omitempty"`
-	AddressReply *addressReply  `json:"addressReply,omitempty"`
-	MemoryQuery  *int           `json:"memoryQuery,omitempty"`
-	MemoryReply  *memoryReply   `json:"memoryReply,omitempty"`
-	FailedPeer   *int           `json:"failedPeer,omitempty"`
-	CMADenied    bool           `json:"cmaDenied,omitempty"`
-	Stalls       *[]stall       `json:"stalls,omitempty"`
-	Abort        string         `json:"abort,omitempty"`
-	Error        *errorMessage  `json:"error,omitempty"`
-	Leave        bool           `json:"leave,omitempty"`
-	Left         *int           `json:"left,omitempty"`
-	Lost         *lostMessage   `json:"lost,omitempty"`
-	GaveUp       *lostMessage   `json:"gaveUp,omitempty"`
+	Join         *JoinMessage     `json:"join,omitempty"`
+	Joined       *JoinedMessage   `json:"joined,omitempty"`
+	Refused      string           `json:"refused,omitempty"`
+	AddressQuery *int             `json:"addressQuery,omitempty"`
+	AddressReply *addressReply    `json:"addressReply,omitempty"`
+	MemoryQuery  *int             `json:"memoryQuery,omitempty"`
+	MemoryReply  *memoryReply     `json:"memoryReply,omitempty"`
+	FailedPeer   *int             `json:"failedPeer,omitempty"`
+	CMADenied    bool             `json:"cmaDenied,omitempty"`
+	Stalls       *[]stallMessage  `json:"stalls,omitempty"`
+	Abort        string           `json:"abort,omitempty"`
+	Error        *failure.Failure `json:"error,omitempty"`
+	Profile      []byte           `json:"profile,omitempty"`
+	Metrics      json.RawMessage  `json:"metrics,omitempty"`
+	Trace        []byte           `json:"trace,omitempty"`
+	ClockQuery   uint32           `json:"clockQuery,omitempty"` // from 1 on
+	ClockReply   *clockReply      `json:"clockReply,omitempty"`
+	Leave        bool             `json:"leave,omitempty"`
+	Left         *int             `json:"left,omitempty"`
+	Lost         *lostMessage     `json:"lost,omitempty"`
+	GaveUp       *lostMessage     `json:"gaveUp,omitempty"`
+	StateQuery   uint32           `json:"stateQuery,omitempty"`
+	State        *stateMessage    `json:"state,omitempty"`
+
+	Newcomer      bool            `json:"newcomer,omitempty"`
+	Dismissed     bool            `json:"dismissed,omitempty"`
+	Regroup       *RegroupMessage `json:"regroup,omitempty"`
+	Regrouped     *Group          `json:"regrouped,omitempty"`
+	RegroupFailed *RegroupFailure `json:"regroupFailed,omitempty"`
 }
 
 // A JoinMessage is what a rank says of itself. Host and Processors are for a rank that
@@ -99,27 +148,37 @@ type JoinedMessage struct {
 	Errors     bool  `json:"errors,omitempty"` // the launcher prints the errors that it is sent
 }
 
-// An errorMessage is the error of a rank's program. Ranks whose texts are equal share it;
-// the details, as the stack of a panic, may differ.
-type errorMessage struct {
-	Text    string `json:"text"`
-	Details string `json:"details,omitempty"`
-}
-
-// maxText and maxDetails are the lengths in bytes to which an error is cut. Details that
-// take too much room when their bytes are escaped are left out.
+// The lengths in bytes to which an error is cut. Details that take too much room when their
+// bytes are escaped are left out.
 const (
 	maxText    = 1 << 10
 	maxDetails = 6 << 10
+	maxWhere   = 128
 )
 
 // newErrorMessage returns the message of an error, within MaxMessage.
-func newErrorMessage(text, details string) message {
-	m := message{Error: &errorMessage{cut(text, maxText), cut(details, maxDetails)}}
+func newErrorMessage(f failure.Failure) message {
+	f = cutFailure(f)
+	m := message{Error: &f}
 	if line, _ := json.Marshal(m); len(line) >= MaxMessage { // strings can be marshaled
-		m.Error.Details = ""
+		f.Details = ""
 	}
 	return m
+}
+
+func cutFailure(f failure.Failure) failure.Failure {
+	f.Text, f.Details = cut(f.Text, maxText), cut(f.Details, maxDetails)
+	f.Call, f.Theirs = cutCall(f.Call), cutCall(f.Theirs)
+	return f
+}
+
+func cutCall(c *failure.Call) *failure.Call {
+	if c == nil {
+		return nil
+	}
+	short := *c
+	short.Text, short.Where = cut(c.Text, deadlock.MaxCall), cut(c.Where, maxWhere)
+	return &short
 }
 
 type addressReply struct {
@@ -141,35 +200,62 @@ type memoryReply struct {
 	Memory string `json:"memory"`
 }
 
-// A stall is a [transport.Stall]. The list of a message is empty when nothing waits any
+// A stallMessage is a [transport.Stall]. The list of a message is empty when nothing waits any
 // more. It has [deadlock.MaxStalls] stalls of [deadlock.MaxPeers] peers at most.
-type stall struct {
+type stallMessage struct {
 	Context  uint32 `json:"context"`
 	Sequence uint32 `json:"sequence,omitempty"`
 	Call     string `json:"call,omitempty"`
 	Tag      int    `json:"tag,omitempty"`
 	Peers    []int  `json:"peers,omitempty"`
 	Wait     uint64 `json:"wait,omitempty"`
+	Step     int    `json:"step,omitempty"`
+	Message  string `json:"message,omitempty"`
 }
 
-func writeStalls(stalls []transport.Stall) []stall {
-	out := make([]stall, len(stalls))
+func writeStalls(stalls []transport.Stall) []stallMessage {
+	out := make([]stallMessage, len(stalls))
 	for i, s := range stalls {
-		out[i] = stall{s.Signature.Context, s.Signature.Sequence, s.Signature.Call, s.Tag, s.Peers, s.Wait}
+		out[i] = stallMessage{s.Signature.Context, s.Signature.Sequence, s.Signature.Call, s.Tag, s.Peers, s.Wait, s.Step, s.Message}
 	}
 	return out
 }
 
 // readStalls returns the stalls of a message, or none where the message has too many.
-func readStalls(in []stall) (stalls []transport.Stall) {
+func readStalls(in []stallMessage) (stalls []transport.Stall) {
 	if len(in) > deadlock.MaxStalls {
 		return nil
 	}
 	for _, s := range in {
 		sig := transport.Signature{Context: s.Context, Sequence: s.Sequence, Call: s.Call}
-		stalls = append(stalls, transport.Stall{Signature: sig, Tag: s.Tag, Peers: s.Peers, Wait: s.Wait})
+		stalls = append(stalls, transport.Stall{Signature: sig, Tag: s.Tag, Peers: s.Peers, Wait: s.Wait, Step: s.Step, Message: s.Message})
 	}
 	return stalls
+}
+
+// A stateMessage says what a rank does.
+type stateMessage struct {
+	Query uint32     `json:"query"`
+	Rank  stall.Rank `json:"rank"`
+}
+
+// newStateMessage returns a message within MaxMessage: stacks that have no room are counted.
+func newStateMessage(query uint32, rank stall.Rank) message {
+	m := message{State: &stateMessage{query, rank}}
+	r := &m.State.Rank
+	for {
+		line, _ := json.Marshal(m) // strings can be marshaled
+		switch n := len(r.Goroutines) - 1; {
+		case len(line) < MaxMessage:
+			return m
+		case n >= 0:
+			r.Goroutines, r.More = r.Goroutines[:n], r.More+1
+		case len(r.Waits) > 0:
+			r.Waits, r.MoreWaits = r.Waits[:len(r.Waits)-1], r.MoreWaits+1
+		default:
+			r.Calls = nil
+		}
+	}
 }
 
 type lostMessage struct {

@@ -3,31 +3,36 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/clock"
+	"github.com/chorale-go/chorale/internal/failure"
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/stall"
 )
 
 // A Server is the launcher's end of the control connections. It knows the
 // address of every rank that has joined, and how each rank ended. Its methods may
 // be called concurrently.
 type Server struct {
-	cfg       Config
-	server    proof.Server
-	deadlocks *deadlock.Finder
-	serving   sync.WaitGroup
-	stop      context.CancelFunc // drops the connections that have proven nothing
+	cfg     Config
+	server  proof.Server
+	stalls  *stall.Tracker
+	serving sync.WaitGroup
+	stop    context.CancelFunc // drops the connections that have proven nothing
 
 	mu      sync.Mutex
 	closed  bool
 	conns   map[net.Conn]bool
 	members []member
+	query   stateQuery
 	assembly
 }
 
@@ -37,38 +42,49 @@ type Config struct {
 	Secret    proof.Secret
 	Strangers int           // connections beside those of the ranks that have proven nothing
 	Shared    bool          // all ranks must share memory
-	Stall     time.Duration // how long ranks may wait for each other
+	Stall     time.Duration // how long a rank may wait for others before that is explained
 	Listener  net.Listener  // nil for one of this host alone
 	Addresses string        // at which ranks reach the listener; "" for its own
 	Encrypted bool          // connections go on as TLS
+	Host      string        // whose clock the server has, by the name that ranks give hosts
 	Layout    JoinedMessage // what ranks are told that join
 	OfRanks   bool          // a rank serves it, since no launcher of chorale's sees the ranks' ends
+	Group     bool          // ranks join that have regrouped: all of them, or none
 	Hooks
 }
 
 // Hooks are what a Server tells its job. Unless it says so, none may block.
 type Hooks struct {
-	Report     func(format string, args ...any) // a line of -v, in a goroutine of its own
-	Failed     func(error)                      // it cannot accept connections
-	Deadlocked func(deadlock.Cycle)             // ranks wait for each other
-	Dropped    func(rank int)                   // the connection of a rank that has not left has ended; this one may block
-	Waiting    func(text string)                // where a rank serves: which have not joined yet; in a goroutine of its own
+	Report  func(format string, args ...any) // a line of -v, in a goroutine of its own
+	Failed  func(error)                      // it cannot accept connections
+	Stalled func(*stall.Report)              // ranks have waited for as long as Config.Stall; in a goroutine of its own
+	State   func(rank int) stall.Absence     // why a rank may not answer; it may block for a moment. Nil: nobody knows
+	Dropped func(rank int, silent bool)      // the connection of a rank that has not left has ended, since no packet has come for long if it is silent; this one may block
+	Metrics func(rank int, totals []byte)    // the sums of a rank's calls; nil: nobody wants them
+	Waiting func(text string)                // where a rank serves: which have not joined yet; in a goroutine of its own
+
+	// Nil where ranks cannot regroup. The server's lock is not held: they may call it.
+	Regroup      func(rank int, m RegroupMessage)
+	Left         func(rank int)                 // the rank has left
+	Newcomer     func(n *Newcomer)              // a newcomer waits
+	NewcomerGone func(n *Newcomer, joined bool) // its connection has ended
 }
 
 // A member is what the launcher knows of one rank.
 type member struct {
-	conn           net.Conn      // nil until the rank joins
-	drained        chan struct{} // closed when conn has been read to its end
-	JoinMessage                  // what it said of itself
-	addressWaiters []int         // ranks with an address query for this rank, each once
-	memoryWaiters  []int         // ranks with a memory query for this rank, each once
-	failedPeer     int           // the peer because of which an operation of this rank failed, or -1
-	cmaDenied      bool          // the system denied the rank cross-memory attach
-	aborted        string        // why the rank gave up; "" if it did not
-	failure        *errorMessage // the error of its program; nil if it has sent none
-	left           bool          // the rank closes its endpoint
-	over           bool          // its connection has ended: it has closed its endpoint, if it has left
-	ended          string        // how the process ended; "" while it runs
+	conn           net.Conn         // nil until the rank joins
+	drained        chan struct{}    // closed when conn has been read to its end
+	JoinMessage                     // what it said of itself
+	addressWaiters []int            // ranks with an address query for this rank, each once
+	memoryWaiters  []int            // ranks with a memory query for this rank, each once
+	failedPeer     int              // the peer because of which an operation of this rank failed, or -1
+	cmaDenied      bool             // the system denied the rank cross-memory attach
+	aborted        string           // why the rank gave up; "" if it did not
+	failure        *failure.Failure // the error of its program; nil if it has sent none
+	profile, trace record           // what it has recorded of its calls
+	left           bool             // the rank closes its endpoint
+	over           bool             // its connection has ended: it has closed its endpoint, if it has left
+	ended          string           // how the process ended; "" while it runs
 }
 
 // WriteTimeout bounds how long a peer may take to read a message.
@@ -87,11 +103,11 @@ func NewServer(cfg Config) (c *Server, err error) {
 	prover.TLS = cfg.Encrypted
 	ctx, stop := context.WithCancel(context.Background())
 	c = &Server{
-		cfg:       cfg,
-		deadlocks: deadlock.NewFinder(cfg.Size, cfg.Stall),
-		stop:      stop,
-		conns:     make(map[net.Conn]bool),
-		members:   make([]member, cfg.Size),
+		cfg:     cfg,
+		stalls:  stall.NewTracker(cfg.Size, cfg.Stall),
+		stop:    stop,
+		conns:   make(map[net.Conn]bool),
+		members: make([]member, cfg.Size),
 	}
 	c.server = proof.Server{
 		Prover:   prover,
@@ -105,10 +121,10 @@ func NewServer(cfg Config) (c *Server, err error) {
 	for i := range c.members {
 		c.members[i].failedPeer = -1
 	}
-	c.serving.Go(func() { c.server.Serve(ctx) })
 	if cfg.OfRanks {
 		c.assembly = newAssembly(c)
 	}
+	c.serving.Go(func() { c.server.Serve(ctx) })
 	return c, nil
 }
 
@@ -132,16 +148,25 @@ func (c *Server) serve(rank int, conn net.Conn) {
 		c.mu.Unlock()
 	}()
 	_ = network.WatchHost(conn) // without it, a lost host is noticed later
-	in := messageScanner(conn, MaxMessage)
+	in := messageScanner(conn, MaxMessage+hostLen*c.cfg.Size)
 	if !in.Scan() {
 		return
 	}
 	var first message
-	if err := json.Unmarshal(in.Bytes(), &first); err != nil || first.Join == nil {
+	err := json.Unmarshal(in.Bytes(), &first)
+	if err == nil && first.Newcomer && c.cfg.Newcomer != nil {
+		c.serveNewcomer(rank, conn, in)
+		return
+	}
+	if err != nil || first.Join == nil {
 		writeMessage(conn, message{Refused: "its first message is not that it joins"})
 		return
 	}
 	drained, err := c.join(conn, rank, *first.Join)
+	if failed := new(assemblyError); errors.As(err, &failed) {
+		writeMessage(conn, message{Lost: &failed.lost})
+		return
+	}
 	if err != nil {
 		writeMessage(conn, message{Refused: err.Error()})
 		return
@@ -150,14 +175,14 @@ func (c *Server) serve(rank int, conn net.Conn) {
 		c.mu.Lock()
 		m := &c.members[rank]
 		m.over = true
-		dropped := !m.left && m.ended == "" && !c.closed
+		dropped := !m.left && m.ended == "" && !c.closed && c.assembly.failed == nil
 		if c.cfg.OfRanks {
 			c.endLocked(rank, "its connection to rank 0 ended", m.left)
 		}
 		c.mu.Unlock()
 		close(drained)
 		if dropped {
-			c.cfg.Dropped(rank)
+			c.cfg.Dropped(rank, isSilence(in.Err()))
 		}
 	}()
 	conn.SetReadDeadline(time.Time{})
@@ -166,8 +191,22 @@ func (c *Server) serve(rank int, conn net.Conn) {
 		if json.Unmarshal(in.Bytes(), &m) != nil {
 			return
 		}
-		c.handle(rank, m)
+		switch {
+		case m.Regroup != nil && c.cfg.Regroup != nil:
+			c.cfg.Regroup(rank, *m.Regroup)
+		default:
+			c.handle(rank, m)
+			if m.Leave && c.cfg.Left != nil {
+				c.cfg.Left(rank)
+			}
+		}
 	}
+}
+
+// isSilence reports whether a connection has ended because no packet came any more from the
+// other end's host.
+func isSilence(err error) bool {
+	return errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
 }
 
 // join records that a rank has joined, confirms it, and answers the queries that
@@ -178,6 +217,8 @@ func (c *Server) join(conn net.Conn, rank int, j JoinMessage) (drained chan stru
 	defer c.mu.Unlock()
 	m := &c.members[rank]
 	switch {
+	case c.assembly.failed != nil:
+		return nil, &assemblyError{*c.assembly.failed}
 	case m.conn != nil:
 		return nil, fmt.Errorf("rank %d has joined already", rank)
 	case len(j.Address) > maxName || len(j.Memory) > maxName:
@@ -189,7 +230,7 @@ func (c *Server) join(conn net.Conn, rank int, j JoinMessage) (drained chan stru
 		}
 	}
 	m.conn, m.JoinMessage, m.drained = conn, j, make(chan struct{})
-	if c.cfg.OfRanks {
+	if c.cfg.OfRanks || c.cfg.Group {
 		c.assemble()
 	} else {
 		writeMessage(conn, message{Joined: &c.cfg.Layout})
@@ -222,13 +263,28 @@ func (c *Server) handle(rank int, m message) {
 		c.members[rank].cmaDenied = true
 		go c.cfg.Report("rank %d may not read the memory of other ranks: long messages were copied twice", rank)
 	case m.Stalls != nil:
-		if d := c.deadlocks.Record(rank, readStalls(*m.Stalls)); d != nil {
-			c.cfg.Deadlocked(d)
+		if c.cfg.Stall > 0 && c.stalls.Record(rank, readStalls(*m.Stalls)) {
+			c.serving.Go(func() {
+				if r := c.Explain(c.cfg.Stall); r.Waits() { // otherwise what was waited for has come meanwhile
+					c.cfg.Stalled(r)
+				}
+			})
 		}
+	case m.State != nil:
+		c.query.take(rank, m.State)
 	case m.Abort != "":
 		c.members[rank].aborted = cut(m.Abort, maxReason)
 	case m.Error != nil:
-		c.members[rank].failure = &errorMessage{cut(m.Error.Text, maxText), cut(m.Error.Details, maxDetails)}
+		f := cutFailure(*m.Error)
+		c.members[rank].failure = &f
+	case m.Profile != nil:
+		c.members[rank].profile.add(m.Profile, maxProfile)
+	case m.Trace != nil:
+		c.members[rank].trace.add(m.Trace, MaxTrace)
+	case m.Metrics != nil && c.cfg.Metrics != nil:
+		c.cfg.Metrics(rank, m.Metrics)
+	case m.ClockQuery != 0:
+		c.send(rank, message{ClockReply: &clockReply{m.ClockQuery, c.cfg.Host, clock.Now()}})
 	case m.Leave:
 		c.members[rank].left = true
 		c.send(rank, message{Left: &rank})
@@ -302,9 +358,16 @@ func (c *Server) endLocked(rank int, how string, success bool) {
 		how += " after it gave up: " + why
 	}
 	c.members[rank].ended = how
+	lost := lostMessage{rank, how}
+	if c.cfg.Group && !c.assembly.complete {
+		success = false
+		if c.assembly.failed == nil {
+			c.failAssembly(lost)
+		}
+	}
 	switch {
 	case !success:
-		c.sendOthers(rank, message{Lost: &lostMessage{rank, how}})
+		c.sendOthers(rank, message{Lost: &lost})
 	case why != "" && c.cfg.OfRanks:
 		c.sendOthers(rank, message{GaveUp: &lostMessage{rank, why}})
 	}
@@ -337,32 +400,16 @@ func (c *Server) FailedPeer(rank int) int {
 	return c.members[rank].failedPeer
 }
 
-// A SharedError is an error of the programs of some ranks.
-type SharedError struct {
-	Ranks   []int // in ascending order
-	Text    string
-	Details string // of the first of these ranks
-}
-
-// Errors returns the errors that ranks have sent, in the order of the lowest rank of each.
-func (c *Server) Errors() (all []SharedError) {
+// TakeErrors returns the errors that ranks have sent since the last call, in the order of the
+// lowest rank of each.
+func (c *Server) TakeErrors() []failure.Shared {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := make(map[string]int)
+	failures := make([]*failure.Failure, len(c.members))
 	for rank := range c.members {
-		f := c.members[rank].failure
-		if f == nil {
-			continue
-		}
-		i, ok := known[f.Text]
-		if !ok {
-			i = len(all)
-			known[f.Text] = i
-			all = append(all, SharedError{Text: f.Text, Details: f.Details})
-		}
-		all[i].Ranks = append(all[i].Ranks, rank)
+		failures[rank], c.members[rank].failure = c.members[rank].failure, nil
 	}
-	return all
+	return failure.Share(failures)
 }
 
 // send sends a message to a rank, if it has joined. The connection of a rank that
@@ -383,6 +430,7 @@ func writeMessage(conn net.Conn, m message) error {
 func (c *Server) Close() {
 	c.mu.Lock()
 	c.closed = true
+	c.query.end()
 	c.assembly.stop()
 	c.stop()
 	c.server.Listener.Close()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/proof"
-	"github.com/chorale-go/chorale/launch/internal/deadlock"
+	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -24,8 +24,11 @@ func newTestServer(t *testing.T, size int) *Server {
 
 func newTestServerWith(t testing.TB, size int, shared bool, report func(string, ...any)) *Server {
 	t.Helper()
-	hooks := Hooks{report, func(err error) { t.Error(err) }, func(d deadlock.Cycle) { t.Error(d) }, func(int) {}, nil}
-	c, err := NewServer(Config{Size: size, Secret: testSecret, Shared: shared, Hooks: hooks})
+	hooks := Hooks{
+		Report: report, Failed: func(err error) { t.Error(err) }, Stalled: func(r *stall.Report) { t.Error(r.Text()) },
+		Dropped: func(int, bool) {},
+	}
+	c, err := NewServer(Config{Size: size, Secret: testSecret, Shared: shared, Stall: time.Hour, Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,5 +271,33 @@ func TestTheLauncherReportsFallbacks(t *testing.T) {
 	first.ReportCMADenied()
 	if got, want := <-reports, "rank 0 may not read the memory of other ranks: long messages were copied twice"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTheSumsOfARankAreHandedOnUnlessTheyAreTooLong(t *testing.T) {
+	got := make(chan string, 4)
+	hooks := Hooks{
+		Report: t.Logf, Failed: func(err error) { t.Error(err) }, Dropped: func(int, bool) {},
+		Metrics: func(rank int, totals []byte) { got <- fmt.Sprint(rank, " ", string(totals)) },
+	}
+	server, err := NewServer(Config{Size: 1, Secret: testSecret, Hooks: hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	c, err := dialAs(t.Context(), configOf(server.Address(), 1), JoinMessage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.ReportMetrics([]byte(`{"calls":"` + strings.Repeat("x", MaxMessage) + `"}`))
+	c.ReportMetrics([]byte(`{"calls":[]}`))
+	select {
+	case report := <-got:
+		if want := `0 {"calls":[]}`; report != want {
+			t.Errorf("got %.40s, want %s", report, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no sums have come")
 	}
 }

@@ -131,13 +131,13 @@ func TestALineThatGoesOnIsNotTorn(t *testing.T) {
 				d.two.add([]byte("short\n"))
 				d.two.add([]byte("shorter\n"))
 			}()
-			for range 5 {
+			for range lineWaits {
 				time.Sleep(lineWait * 9 / 10)
 				d.one.add([]byte("y"))
 			}
 			d.one.add([]byte("z\n"))
 			synctest.Wait()
-			want := d.one.Label + long + "yyyyyz\n" + d.two.Label + "short\n" + d.two.Label + "shorter\n"
+			want := d.one.Label + long + "yyz\n" + d.two.Label + "short\n" + d.two.Label + "shorter\n"
 			if d.got.String() != want {
 				t.Errorf("got %s", brief(d.got.String()))
 			}
@@ -182,6 +182,30 @@ func TestALineThatKeepsOthersWaitingIsCutVisibly(t *testing.T) {
 					t.Errorf("got %s", brief(d.got.String()))
 				}
 			})
+		})
+	}
+}
+
+func TestALineThatHasBeenCutKeepsNobodyWaitingAgain(t *testing.T) {
+	for _, labels := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDuet(labels)
+			d.one.add([]byte(long))
+			d.two.add([]byte("short\n"))
+			begin := time.Now()
+			for range 3 {
+				d.one.add([]byte("y"))
+				d.two.add([]byte("short\n"))
+			}
+			if waited := time.Since(begin); waited > 0 {
+				t.Errorf("labels %v: other lines wait for %v more", labels, waited)
+			}
+			d.one.add([]byte("\n"))
+			d.one.add([]byte(long))
+			begin = time.Now()
+			if d.two.add([]byte("short\n")); time.Since(begin) != lineWait {
+				t.Errorf("labels %v: the next line may go on for %v", labels, time.Since(begin))
+			}
 		})
 	}
 }

@@ -11,8 +11,9 @@ const (
 	// has not grown by then, it is cut.
 	lineWait = time.Second
 
-	// lineWaits is how many times lineWait a line waits in all.
-	lineWaits = 10
+	// lineWaits is how many times lineWait the other lines wait in all. A line that has
+	// been cut may have no end: from then on, they do not wait for it.
+	lineWaits = 2
 
 	// cutMark ends the first part of a line that is cut, and begins the second one.
 	cutMark = "[...]"
@@ -81,6 +82,7 @@ func (s *Sink) write(from *Stream, p []byte, open bool) {
 	s.put(p)
 	switch {
 	case !open:
+		from.overdue = false
 		s.close()
 	case s.open == nil:
 		s.open, s.closed = from, make(chan struct{})
@@ -118,7 +120,7 @@ func (t *turns) acquire(from *Stream) bool {
 		if t.open == nil || t.open == from {
 			return true
 		}
-		if waits == lineWaits || t.writes == before {
+		if waits == lineWaits || t.writes == before || t.open.overdue {
 			t.cut()
 			return true
 		}
@@ -141,7 +143,9 @@ func (t *turns) release() { <-t.lock }
 // cut ends the line that goes on. If it has a label, the cut is marked, and its
 // rest will get a label of its own.
 func (t *turns) cut() {
-	if l := t.open; l.Label != "" {
+	l := t.open
+	l.overdue = true
+	if l.Label != "" {
 		l.To.put([]byte(cutMark + "\n"))
 		l.cut = true
 	}

@@ -18,7 +18,10 @@ type Stream struct {
 	whole  int    // the number of bytes of buf that are whole lines
 	inLine bool   // the last line has no end yet
 	open   bool   // and a part of it is written
-	cut    bool   // and that was cut off from the rest; guarded by the lock of the sink
+
+	// Guarded by the lock of the sink.
+	cut     bool // the line was cut off from its rest, which has not come
+	overdue bool // the line was cut, and has not ended
 }
 
 // Copy forwards what it reads from r, until that ends.

@@ -27,9 +27,10 @@ type Kind byte
 
 const (
 	// From the launcher to its agent.
-	FrameSignal Kind = 'S' // a signal for a rank: its name
-	FrameInput  Kind = 'I' // bytes of the standard input of a rank; no bytes: its end
-	FrameAlive  Kind = 'A' // the launcher is there: sent again and again
+	FrameSignal  Kind = 'S' // a signal for a rank: its name
+	FrameInput   Kind = 'I' // bytes of the standard input of a rank; no bytes: its end
+	FrameRespawn Kind = 'R' // starts a rank anew, of which nothing is left
+	FrameState   Kind = 'P' // asks for the state of a rank's process; the answer is one byte, as ps shows it, or 0
 
 	// From an agent to its launcher.
 	FrameStdout   Kind = 'O' // bytes that a rank has printed; no bytes: the end
@@ -38,6 +39,9 @@ const (
 	FrameFinished Kind = 'F' // nothing is left of a rank
 	FrameNote     Kind = 'N' // lines of -v
 	FrameFailed   Kind = 'B' // the agent ends: the reason
+
+	// From either.
+	FrameAlive Kind = 'A' // the sender is there: sent again and again
 
 	// From the receiver of a stream to its sender, with the stream's kind in front: how
 	// many bytes of it have been taken, u32.

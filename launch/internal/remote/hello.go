@@ -30,7 +30,7 @@ const (
 	AgentMagic = "chorale-agent "
 
 	// AgentVersion is that of the protocol between launcher and agent.
-	AgentVersion = 1
+	AgentVersion = 3
 
 	// MaxHello bounds what a host prints before the end of that line, in bytes.
 	MaxHello = 64 << 10

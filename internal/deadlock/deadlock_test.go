@@ -52,7 +52,7 @@ func TestRanksThatWaitForEachOtherInDifferentCallsAreADeadlock(t *testing.T) {
 		"nobody waits": {make([][]transport.Stall, 4), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := find(test.stalls)
+			d := Find(test.stalls)
 			var ranks []string
 			for i, w := range d {
 				ranks = append(ranks, string(rune('0'+w.rank)))
@@ -68,7 +68,7 @@ func TestRanksThatWaitForEachOtherInDifferentCallsAreADeadlock(t *testing.T) {
 }
 
 func TestADeadlockSaysWhoWaitsForWhomInWhichCall(t *testing.T) {
-	d := find([][]transport.Stall{{in(5<<transport.ContextBits, 3, 1)}, {forMessage(transport.Any, 0)}})
+	d := Find([][]transport.Stall{{in(5<<transport.ContextBits, 3, 1)}, {forMessage(transport.Any, 0)}})
 	const want = `rank 0 waits for rank 1 in call 3 of communicator 5, "barrier"; rank 1 waits for rank 0 to send or receive a message of any tag`
 	if got := d.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -1,4 +1,4 @@
-package chorale_test
+package oracle
 
 import (
 	"fmt"
@@ -8,21 +8,17 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// verify compares the results of the ranks with a replay of the schedule's timeline
-// on values and, where arithmetic is exact, with the collective's definition.
-func (c *typedCall[T]) verify() error {
-	want, err := c.replay()
+func (c *typedCall[T]) Verify(rank int) error {
+	want, err := c.replayed()
 	if err != nil {
 		return err
 	}
-	for rank, got := range c.results {
-		if err := c.compare(rank, got, want[rank]); err != nil {
-			return fmt.Errorf("replay: %w", err)
-		}
-		if c.elements.exact {
-			if err := c.compare(rank, got, c.defined(rank)); err != nil {
-				return fmt.Errorf("definition: %w", err)
-			}
+	if err := c.compare(rank, c.results[rank], want[rank]); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	if c.elements.exact {
+		if err := c.compare(rank, c.results[rank], c.defined(rank)); err != nil {
+			return fmt.Errorf("definition: %w", err)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package chorale_test
+package oracle
 
 import (
 	"unsafe"

@@ -23,14 +23,14 @@ type wait struct {
 	stall      transport.Stall
 }
 
-// find returns a deadlock, or nil if there is none. Stalls are those of each
+// Find returns a deadlock, or nil if there is none. Stalls are those of each
 // rank that have lasted; a rank without any may make progress.
 //
 // A rank is in a deadlock if everything that waits there waits for a rank in a
 // deadlock which is not in the same call: all of them may be in one call, and wait
 // for messages that are on their way. It takes time proportional to the
 // number of peers in stalls times the number of ranks with stalls, at most.
-func find(stalls [][]transport.Stall) Cycle {
+func Find(stalls [][]transport.Stall) Cycle {
 	blocked := make([]bool, len(stalls))
 	for rank := range stalls {
 		blocked[rank] = len(stalls[rank]) > 0
@@ -77,29 +77,68 @@ func inCall(stalls []transport.Stall, s *transport.Stall) bool {
 	return s.Signature.Call != "" && slices.ContainsFunc(stalls, func(t transport.Stall) bool { return t.Signature == s.Signature })
 }
 
+// same reports whether two lists have the same stalls.
+func same(a, b []transport.Stall) bool {
+	return slices.EqualFunc(a, b, func(x, y transport.Stall) bool { return reflect.DeepEqual(x, y) })
+}
+
 // longest is the number of waits that String names.
 const longest = 8
 
-func (d Cycle) String() string {
-	var waits []string
+func (d Cycle) String() string { return strings.Join(d.waits(), "; ") }
+
+// waits says of each rank for which one it waits.
+func (d Cycle) waits() (waits []string) {
 	for _, w := range d[:min(len(d), longest)] {
 		waits = append(waits, fmt.Sprintf("rank %d waits for rank %d %s", w.rank, w.peer, describe(&w.stall)))
 	}
 	if more := len(d) - longest; more > 0 {
 		waits = append(waits, fmt.Sprintf("and so on, for %d more", more))
 	}
-	return strings.Join(waits, "; ")
+	return waits
 }
 
-func describe(s *transport.Stall) string {
+func describe(s *transport.Stall) (text string) {
 	sig := &s.Signature
+	message := "to send or receive a message"
+	switch s.Message {
+	case "send":
+		message = "to take a message"
+	case "recv", "probe":
+		message = "to send a message"
+	}
 	switch {
 	case sig.Call != "":
-		return fmt.Sprintf("in call %d of communicator %d, %q", sig.Sequence, transport.Communicator(sig.Context), sig.Call)
+		text = fmt.Sprintf("in call %d of communicator %d, %q", sig.Sequence, transport.Communicator(sig.Context), sig.Call)
 	case s.Tag == transport.Any:
-		return "to send or receive a message of any tag"
+		text = message + " of any tag"
+	default:
+		text = fmt.Sprintf("%s of tag %d", message, s.Tag)
 	}
-	return fmt.Sprintf("to send or receive a message of tag %d", s.Tag)
+	if s.Where != "" {
+		text += " (" + s.Where + ")"
+	}
+	return text
+}
+
+// Remedy says how a program avoids such a deadlock.
+func (d Cycle) Remedy() string {
+	calls := slices.ContainsFunc(d, func(w wait) bool { return w.stall.Signature.Call != "" })
+	messages := slices.ContainsFunc(d, func(w wait) bool { return w.stall.Signature.Call == "" })
+	var remedies []string
+	if messages {
+		remedies = append(remedies, "A rank that waits for a message sends its own before, or uses SendRecv, StartSend or StartRecv")
+	}
+	if calls {
+		remedies = append(remedies, "All ranks must make the calls of all communicators in one order")
+	}
+	return strings.Join(remedies, ". ")
+}
+
+// Lines says what an error message would say, with a line for each rank.
+func (d Cycle) Lines(patience time.Duration) string {
+	return fmt.Sprintf("ranks have waited for each other for %v or longer, and cannot go on unless other goroutines of theirs make calls:\n  %s\n%s.",
+		(patience * 2 / 3).Round(time.Millisecond), strings.Join(d.waits(), "\n  "), d.Remedy())
 }
 
 // A Finder is told again and again what the ranks wait for, and says when
@@ -130,12 +169,12 @@ func (f *Finder) Record(rank int, stalls []transport.Stall) Cycle {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stalls[rank] = nil
-	if reflect.DeepEqual(stalls, f.last[rank]) {
+	if same(stalls, f.last[rank]) {
 		f.stalls[rank] = stalls
 	}
 	f.last[rank], f.heard[rank] = stalls, time.Now()
 	f.forget()
-	d := find(f.stalls)
+	d := Find(f.stalls)
 	if d == nil || d.String() == f.said || time.Since(f.saidAt) < f.patience/3 {
 		return nil
 	}
@@ -166,7 +205,7 @@ type Watch struct {
 // once more when it does not any longer. Where there are more than MaxStalls, the rank
 // counts as one that makes progress.
 func (w *Watch) Look(now []transport.Stall) (stalls []transport.Stall, report bool) {
-	lasting := len(now) > 0 && len(now) <= MaxStalls && reflect.DeepEqual(now, w.before)
+	lasting := len(now) > 0 && len(now) <= MaxStalls && same(now, w.before)
 	report = lasting || w.reported
 	w.before, w.reported = now, lasting
 	if lasting {
@@ -187,12 +226,6 @@ func Poll(done <-chan struct{}, patience time.Duration, f func()) {
 			f()
 		}
 	}
-}
-
-// Report says what an error message would say.
-func (d Cycle) Report(patience time.Duration) string {
-	return fmt.Sprintf("ranks have waited for each other for %v or longer, and cannot go on unless other goroutines of theirs make calls: %v. All ranks must make the calls of all communicators in one order",
-		patience*2/3, d)
 }
 
 // The bounds of a report.

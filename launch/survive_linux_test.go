@@ -1,0 +1,70 @@
+package launch
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chorale-go/chorale/internal/netns"
+	"github.com/chorale-go/chorale/internal/network"
+)
+
+// onNamespaces is the configuration of a job whose hosts are network namespaces. The launcher
+// is in the first.
+func onNamespaces(t *testing.T, hosts [2]netns.Host, slots int, program string, args ...string) Config {
+	t.Helper()
+	cfg := config(t, 0, program, args...)
+	var words []string // of a command that enters a namespace, whose name stands for the host
+	var list []Host
+	for _, h := range hosts {
+		words = h.Command("env").Args
+		name := strings.TrimSuffix(strings.TrimPrefix(words[1], "--net=/proc/"), "/ns/net")
+		words[1] = strings.Replace(words[1], name, "{host}", 1)
+		list = append(list, Host{Name: name, Slots: slots})
+	}
+	cfg.Remote = &Remote{Hosts: list, Launcher: words, AgentArgs: []string{"agent"}, NoCopy: true}
+	return cfg
+}
+
+// No packet tells anybody that the host is gone, and its agent's connection stays.
+func TestAHostThatIsUnpluggedIsLostToTheOthersWhichGoOn(t *testing.T) {
+	hosts, inside := netns.Run(t)
+	if !inside {
+		return
+	}
+	for _, transport := range []string{"auto", "tcp"} {
+		var unplugged, said time.Time
+		r := new(result)
+		cfg := continuing(onNamespaces(t, hosts, 2, "outlive", "2", "3"), r)
+		cfg.Transport = transport
+		cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+			n, err := r.out.Write(p)
+			if strings.Count(r.out.String(), "joined\n") == 4 && unplugged.IsZero() {
+				unplugged = time.Now()
+				hosts[1].IP(t, "link", "set", "eth0", "down")
+			}
+			return n, err
+		})
+		cfg.Stderr = writerFunc(func(p []byte) (int, error) {
+			if strings.Contains(string(p), " lost: ") && said.IsZero() {
+				said = time.Now()
+			}
+			return r.err.Write(p)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		err := Run(ctx, cfg)
+		cancel()
+		heard := times(r.out.String(), "hears")
+		if err != nil || len(heard) != 2 || said.IsZero() || strings.Count(r.out.String(), "regrouped 2\n") != 2 {
+			t.Errorf("%s: %v\n%s%s", transport, err, &r.out, &r.err)
+		}
+		for _, at := range append(heard, said) {
+			t.Logf("%s: heard after %v", transport, at.Sub(unplugged))
+			if took := at.Sub(unplugged); took > network.LossTimeout {
+				t.Errorf("%s: the loss is heard after %v", transport, took)
+			}
+		}
+		hosts[1].IP(t, "link", "set", "eth0", "up")
+	}
+}

@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// survive RANK END joins. One rank ends: killed, or with a status. The others wait for its message, and say when they are told that it is lost.
+func survive(args []string) error {
+	ep, _, err := Join(context.Background())
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	if _, err := agreeOn(ep, 0); err != nil { // all have joined
+		return err
+	}
+	lost, _ := strconv.Atoi(args[0])
+	if ep.Rank() == lost {
+		time.Sleep(20 * time.Millisecond)
+		fmt.Println("ends", time.Now().UnixMicro())
+		end(args[1])
+	}
+	if err := awaitLoss(ep, lost); err != nil {
+		return err
+	}
+	fmt.Println("hears", time.Now().UnixMicro())
+	return nil
+}
+
+// outlive RANK… joins, and says so. The ranks do nothing until they are lost. The others wait
+// for that, and regroup.
+func outlive(args []string) error {
+	ctx := context.Background()
+	ep, env, err := Join(ctx)
+	if err != nil {
+		return err
+	}
+	defer ep.Close()
+	if _, err := agreeOn(ep, 0); err != nil {
+		return err
+	}
+	fmt.Println("joined")
+	lost := ranksOf(strings.Join(args, ","))
+	if slices.Contains(lost, ep.Rank()) {
+		select {}
+	}
+	for _, rank := range lost {
+		if err := awaitLoss(ep, rank); err != nil {
+			return err
+		}
+	}
+	fmt.Println("hears", time.Now().UnixMicro())
+	members := slices.DeleteFunc(jobRanks(env), func(rank int) bool { return slices.Contains(lost, rank) })
+	anew, _, err := env.Regroup(ctx, 1, members)
+	if err != nil {
+		return err
+	}
+	defer anew.Close()
+	if _, err := agreeOn(anew, 0); err != nil {
+		return err
+	}
+	fmt.Println("regrouped", anew.Size())
+	return nil
+}
+
+// times returns the numbers behind a word at the beginnings of lines.
+func times(output, word string) (all []time.Time) {
+	for line := range strings.Lines(output) {
+		if text, ok := strings.CutPrefix(line, word+" "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			all = append(all, time.UnixMicro(n))
+		}
+	}
+	return all
+}
+
+// continuing is the configuration of a job that goes on without lost ranks.
+func continuing(cfg Config, r *result) Config {
+	cfg.Continue, cfg.Unlabeled, cfg.Stdout, cfg.Stderr = true, true, &r.out, &r.err
+	return cfg
+}
+
+func TestTheOthersGoOnWithoutALostRank(t *testing.T) {
+	for how, want := range map[string]string{
+		"killed": "rank 1 was lost: killed by signal 9 (killed); the others go on",
+		"7":      "rank 1 was lost: exited with status 7; the others go on",
+	} {
+		for _, transport := range []string{"auto", "tcp"} {
+			r := new(result)
+			cfg := continuing(config(t, 4, "survive", "1", how), r)
+			cfg.Transport = transport
+			err := Run(t.Context(), cfg)
+			ends, heard := times(r.out.String(), "ends"), times(r.out.String(), "hears")
+			if err != nil || len(ends) != 1 || len(heard) != 3 || strings.Count(r.err.String(), want) != 1 {
+				t.Errorf("%s, %s: %v, want 3 ranks to hear of it, and %q once\n%s%s", how, transport, err, want, r.out.String(), r.err.String())
+				continue
+			}
+			for _, at := range heard {
+				if took := at.Sub(ends[0]); took > time.Second {
+					t.Errorf("%s, %s: a rank hears of the loss after %v", how, transport, took)
+				}
+			}
+		}
+	}
+}
