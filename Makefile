@@ -1,6 +1,6 @@
 # verify runs CI's checks of the source; test is the README's test command.
 
-.PHONY: test race verify fuzz bench compare
+.PHONY: test race verify fuzz soak bench compare
 
 test:
 	go test ./...
@@ -22,6 +22,12 @@ FUZZTIME = 10s
 
 fuzz:
 	.ci/fuzz $(FUZZTIME)
+
+# soak runs random jobs whose ranks are killed: make soak SOAKTIME=1h.
+SOAKTIME = 10m
+
+soak:
+	go run ./internal/soak -for $(SOAKTIME)
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

@@ -33,7 +33,7 @@ func TestTheLoopInCHasTheConstantsOfPackageBench(t *testing.T) {
 		{"MAX_CALLS", "loop.go", "maxCalls"},
 		{"MAX_ROOTS", "work.go", "maxRoots"},
 		{"PAGE", "work.go", "page"},
-		{"WINDOW", "pattern.go", "window"},
+		{"WINDOW", "pattern.go", "Window"},
 		{"COLUMNS", "columns.go", "columnStride"},
 		{"overlapTime", "forms.go", "overlapTime"},
 		{"overlapBytes", "forms.go", "overlapBytes"},

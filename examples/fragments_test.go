@@ -192,9 +192,13 @@ func goRun(t *testing.T, name, program string) string {
 	return string(out)
 }
 
+// programLine is the line of a program in an error: of a fragment, that of the page.
+var programLine = regexp.MustCompile(`\([\w.-]+/[\w.-]+:\d+\)`)
+
 // checkLines compares what is printed with what should be, in any order of lines.
 func checkLines(t *testing.T, name, got, want string) {
 	t.Helper()
+	got, want = programLine.ReplaceAllString(got, "(line)"), programLine.ReplaceAllString(want, "(line)")
 	if sorted(got) != sorted(want) {
 		t.Errorf("%s prints\n%s\nthe page says\n%s", name, sorted(got), sorted(want))
 	}

@@ -4,8 +4,8 @@
 //	chorale run -n 7 ./examples/globalsum
 //	chorale run -n 7 ./examples/globalsum -algorithm recursive-doubling
 //
-// It uses Reduce and AllReduce. WithStats counts the messages, and the schedule
-// has the steps.
+// It uses Reduce and AllReduce. WithStats says what ran, and counts the messages; the
+// schedule has the steps.
 package main
 
 import (
@@ -13,91 +13,78 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/chorale-go/chorale"
 )
 
 func main() {
-	name := flag.String("algorithm", os.Getenv("CHORALE_ALGORITHM"), "a reduce or allreduce `algorithm` in place of the tree or the butterfly")
+	list := flag.String("algorithm", os.Getenv(forced), "`algorithms` in place of the tree and the butterfly, as in CHORALE_ALGORITHM")
 	flag.Parse()
+	os.Setenv(forced, "reduce=tree;allreduce=butterfly;"+*list) // of two entries for a collective, the last one counts
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-		reduce, allreduce, err := choose(*name)
-		if err != nil {
+		if err := onRankZero(ctx, c); err != nil {
 			return err
 		}
-		if err := onRankZero(ctx, c, reduce); err != nil {
-			return err
-		}
-		return onEveryRank(ctx, c, allreduce)
+		return onEveryRank(ctx, c)
 	})
 }
 
-// choose replaces the default algorithm of the collective that has the named one.
-func choose(name string) (reduce, allreduce string, err error) {
-	reduce, allreduce = "tree", "butterfly"
-	if name == "" {
-		return reduce, allreduce, nil
-	}
-	base, _, _ := strings.Cut(name, ",")
-	known := false
-	for collective, choice := range map[string]*string{"reduce": &reduce, "allreduce": &allreduce} {
-		if slices.Contains(chorale.Algorithms(collective), base) {
-			*choice, known = name, true
-		}
-	}
-	if !known {
-		return "", "", fmt.Errorf("globalsum: no algorithm %q: reduce has %s; allreduce has %s", name,
-			strings.Join(chorale.Algorithms("reduce"), ", "), strings.Join(chorale.Algorithms("allreduce"), ", "))
-	}
-	return reduce, allreduce, nil
-}
+// forced is the variable that names the algorithms of calls that name none.
+const forced = "CHORALE_ALGORITHM"
 
-func onRankZero(ctx context.Context, c *chorale.Comm, algorithm string) error {
+func onRankZero(ctx context.Context, c *chorale.Comm) error {
 	var sum [1]int
 	var stats chorale.Stats
-	if err := chorale.Reduce(ctx, c, sum[:], []int{c.Rank()}, chorale.Sum, 0,
-		chorale.WithAlgorithm(algorithm), chorale.WithStats(&stats)); err != nil {
+	if err := chorale.Reduce(ctx, c, sum[:], []int{c.Rank()}, chorale.Sum, 0, chorale.WithStats(&stats)); err != nil {
 		return err
 	}
-	took, err := count(ctx, c, "reduce", algorithm, stats)
+	took, err := count(ctx, c, "reduce", stats)
 	if err == nil && c.Rank() == 0 {
-		fmt.Printf("reduce %s: sum %d on rank 0, in %s\n", algorithm, sum[0], took)
+		fmt.Printf("reduce %s: sum %d on rank 0, in %s\n", stats.Algorithm, sum[0], took)
 	}
 	return err
 }
 
-func onEveryRank(ctx context.Context, c *chorale.Comm, algorithm string) error {
+func onEveryRank(ctx context.Context, c *chorale.Comm) error {
 	sum := []int{c.Rank()}
 	var stats chorale.Stats
-	if err := chorale.AllReduce(ctx, c, sum, sum, chorale.Sum,
-		chorale.WithAlgorithm(algorithm), chorale.WithStats(&stats)); err != nil {
+	if err := chorale.AllReduce(ctx, c, sum, sum, chorale.Sum, chorale.WithStats(&stats)); err != nil {
 		return err
 	}
-	took, err := count(ctx, c, "allreduce", algorithm, stats)
+	took, err := count(ctx, c, "allreduce", stats)
 	if err == nil && c.Rank() == 0 {
-		fmt.Printf("allreduce %s: sum %d on rank 0, in %s\n", algorithm, sum[0], took)
+		fmt.Printf("allreduce %s: sum %d on rank 0, in %s\n", stats.Algorithm, sum[0], took)
 	} else if err == nil {
-		fmt.Printf("allreduce %s: sum %d on rank %d\n", algorithm, sum[0], c.Rank())
+		fmt.Printf("allreduce %s: sum %d on rank %d\n", stats.Algorithm, sum[0], c.Rank())
 	}
 	return err
 }
 
-// count returns, on rank 0, the number of steps of the schedule and of messages that
-// all ranks together have sent.
-func count(ctx context.Context, c *chorale.Comm, collective, algorithm string, stats chorale.Stats) (string, error) {
+// count returns, on rank 0, the number of steps of the schedule and of messages that all
+// ranks together have sent.
+func count(ctx context.Context, c *chorale.Comm, collective string, stats chorale.Stats) (string, error) {
 	sent := []int{stats.Messages}
-	if err := chorale.Reduce(ctx, c, sent, sent, chorale.Sum, 0); err != nil || c.Rank() != 0 {
+	if err := chorale.Reduce(ctx, c, sent, sent, chorale.Sum, 0, plain); err != nil || c.Rank() != 0 {
 		return "", err
 	}
-	s, err := chorale.Schedule(collective, algorithm, c.Size(), 0, 8)
-	if err != nil {
-		return "", err
+	steps := stats.Steps // of rank 0, with a schedule from a file
+	if s, err := chorale.Schedule(collective, stats.Algorithm, c.Size(), 0, 8); err == nil {
+		timeline, err := s.Timeline()
+		if err != nil {
+			return "", err
+		}
+		steps = timeline.Steps()
 	}
-	timeline, err := s.Timeline()
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d steps and %d messages", timeline.Steps(), sent[0]), nil
+	return counted(steps, "step") + " and " + counted(sent[0], "message"), nil
 }
+
+// counted returns a number and what it counts.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// plain is the algorithm of the calls that count.
+var plain = chorale.WithAlgorithm("linear")

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// predict simulates the rows that were measured, by a profile. Patterns, forms of calls, and
+// transports that the profile does not have, are not simulated.
+func (m *measurement) predict(p *model.Profile) {
+	for i := range m.Rows {
+		row := &m.Rows[i]
+		if µs, err := simulatedTime(p, *row); err == nil && µs > 0 {
+			ratio := row.Median / µs
+			row.Simulated, row.ToSimulated = &µs, &ratio
+		}
+	}
+}
+
+// simulatedTime returns the time of a row's call on the machine of a profile, in µs.
+func simulatedTime(p *model.Profile, row bench.Row) (float64, error) {
+	cell, err := parseCell(row.Collective)
+	switch {
+	case err != nil:
+		return 0, err
+	case cell.Pattern != "" || cell.Form != "":
+		return 0, fmt.Errorf("%s is no collective alone", row.Collective)
+	}
+	element := 1
+	if cell.Collective.Combines() {
+		element = 4 // bench reduces float32
+	}
+	root := 0
+	if cell.Collective == sched.Shift {
+		root = 1 % row.Ranks
+	}
+	schedule, err := algo.New(cell.Collective, row.Algorithm, row.Ranks, root, whole(cell.Collective, row.Ranks, row.Bytes))
+	if err != nil {
+		return 0, err
+	}
+	machine, err := machineOf(p, row.Transport, element)
+	if err != nil {
+		return 0, err
+	}
+	full, err := topo.NewFull(row.Ranks)
+	if err != nil {
+		return 0, err
+	}
+	r, err := sim.Run(sim.Config{Topology: full, Machine: machine}, sim.Part{Schedule: schedule, Words: row.Bytes / element})
+	if err != nil {
+		return 0, err
+	}
+	return r.Time, nil
+}
+
+// predictionNote says how far the simulation is from what was measured, as the larger of the
+// two over the smaller one; "" if nothing was simulated.
+func (m *measurement) predictionNote() string {
+	var factors []float64
+	for _, r := range m.Rows {
+		if r.ToSimulated != nil {
+			factors = append(factors, max(*r.ToSimulated, 1 / *r.ToSimulated))
+		}
+	}
+	n := len(factors)
+	if n == 0 {
+		return ""
+	}
+	slices.Sort(factors)
+	return fmt.Sprintf("SIM is the simulation by the machine's profile, and x SIM the median over it. Of %s, half are within a factor of %s, and nine in ten within %s",
+		plural(n, "row"), digits(factors[(n-1)/2]), digits(factors[int(math.Ceil(0.9*float64(n)))-1]))
+}
