@@ -5,12 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/predict"
 	"github.com/chorale-go/chorale/model"
-	"github.com/chorale-go/chorale/sched"
-	"github.com/chorale-go/chorale/sim"
-	"github.com/chorale-go/chorale/topo"
 )
 
 // predict simulates the rows that were measured, by a profile. Patterns, forms of calls, and
@@ -34,27 +31,9 @@ func simulatedTime(p *model.Profile, row bench.Row) (float64, error) {
 	case cell.Pattern != "" || cell.Form != "":
 		return 0, fmt.Errorf("%s is no collective alone", row.Collective)
 	}
-	element := 1
-	if cell.Collective.Combines() {
-		element = 4 // bench reduces float32
-	}
-	root := 0
-	if cell.Collective == sched.Shift {
-		root = 1 % row.Ranks
-	}
-	schedule, err := algo.New(cell.Collective, row.Algorithm, row.Ranks, root, whole(cell.Collective, row.Ranks, row.Bytes))
-	if err != nil {
-		return 0, err
-	}
-	machine, err := machineOf(p, row.Transport, element)
-	if err != nil {
-		return 0, err
-	}
-	full, err := topo.NewFull(row.Ranks)
-	if err != nil {
-		return 0, err
-	}
-	r, err := sim.Run(sim.Config{Topology: full, Machine: machine}, sim.Part{Schedule: schedule, Words: row.Bytes / element})
+	r, err := predict.Simulate(p, predict.Call{
+		Collective: cell.Collective, Algorithm: row.Algorithm, Ranks: row.Ranks, Bytes: row.Bytes, Transport: row.Transport,
+	})
 	if err != nil {
 		return 0, err
 	}

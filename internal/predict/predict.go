@@ -1,0 +1,100 @@
+package predict
+
+import (
+	"math"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// Machine returns what a simulation needs of a profile: a transport, between ranks whose
+// words are elements of some bytes. Times are in microseconds.
+func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, error) {
+	link, err := p.Link(transport)
+	if err != nil {
+		return nil, err
+	}
+	bytes := float64(wordBytes)
+	return &sim.Machine{
+		Message: func(_, _, words int, exchange bool) float64 {
+			if exchange {
+				return link.Exchange.Time(bytes * float64(words))
+			}
+			return link.OneWay.Time(bytes * float64(words))
+		},
+		Combine:    func(words int) float64 { return p.Node.Combining(wordBytes, bytes*float64(words)) },
+		Call:       link.Call.Value,
+		Step:       link.Step.Value,
+		Processors: p.Node.Processors,
+		Switch:     link.Switch.Value,
+		Memory:     p.Node.Bandwidth() / bytes,
+		MemoryFrom: int(math.Ceil(float64(p.Node.MemoryFrom) / bytes)),
+	}, nil
+}
+
+// TextbookModel returns the prices by which a message of some bytes takes what it does on
+// the machine: the line on which it is, in words.
+func TextbookModel(p *model.Profile, link model.Link, wordBytes int, bytes float64) model.Model {
+	tw := 0.0
+	for _, piece := range link.OneWay {
+		if float64(piece.From) <= bytes {
+			tw = piece.PerByte.Value
+		}
+	}
+	word := float64(wordBytes)
+	m := model.Model{Ts: max(0, link.Step.Value+link.OneWay.Time(bytes)-tw*bytes), Tw: tw * word}
+	if bytes > 0 {
+		m.Top = p.Node.Combining(wordBytes, bytes) / bytes * word
+	}
+	return m
+}
+
+// A Call is a collective by an algorithm, as a program makes it.
+type Call struct {
+	Collective sched.Collective
+	Algorithm  string // as for algo.New
+	Ranks      int
+	Bytes      int // of the vector, or of one part where the vector is one part per rank
+	Transport  string
+}
+
+// elementBytes returns the length of the elements of a call: where it combines, that of
+// a float32, which is what chorale bench reduces.
+func (c Call) elementBytes() int {
+	if c.Collective.Combines() {
+		return 4
+	}
+	return 1
+}
+
+// Schedule returns what the call does: the root is rank 0, and a shift is by one rank.
+func (c Call) Schedule() (*sched.Schedule, error) {
+	root, bytes := 0, c.Bytes
+	if c.Collective == sched.Shift {
+		root = 1 % c.Ranks
+	}
+	if (&sched.Schedule{Collective: c.Collective}).Partitioned() {
+		bytes *= c.Ranks
+	}
+	return algo.New(c.Collective, c.Algorithm, c.Ranks, root, bytes)
+}
+
+// Simulate runs the call on the machine of a profile. Times are in microseconds.
+func Simulate(p *model.Profile, c Call) (*sim.Result, error) {
+	schedule, err := c.Schedule()
+	if err != nil {
+		return nil, err
+	}
+	machine, err := Machine(p, c.Transport, c.elementBytes())
+	if err != nil {
+		return nil, err
+	}
+	full, err := topo.NewFull(c.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	return sim.Run(sim.Config{Topology: full, Machine: machine}, sim.Part{Schedule: schedule, Words: c.Bytes / c.elementBytes()})
+}
