@@ -42,8 +42,8 @@ func regroupRanks(rounds []string) error {
 			break
 		}
 		lost := ranksOf(rounds[round])
+		awaitAgreed(ep, jobRanks(env), lost)
 		if slices.Contains(lost, env.jobRank()) {
-			time.Sleep(20 * time.Millisecond) // the others have what they were sent
 			if strings.HasPrefix(rounds[round], "agent:") {
 				agent, _ := os.FindProcess(os.Getppid())
 				agent.Kill()
@@ -114,6 +114,25 @@ func agreeOn(ep transport.Endpoint, number int) (int, error) {
 		number = max(number, int(b[0]))
 	}
 	return number, err
+}
+
+// awaitAgreed returns, on ranks of the job that are about to be lost, when all have agreed. One
+// that is lost already has waited for that.
+func awaitAgreed(ep transport.Endpoint, ranks, lost []int) {
+	ctx, agreed := context.Background(), transport.Match{Context: transport.ResilientContext(0), Tag: 2}
+	for _, rank := range lost {
+		if to := slices.Index(ranks, rank); to >= 0 && to != ep.Rank() {
+			_ = ep.Send(ctx, to, agreed, "byte", []byte{1})
+		}
+	}
+	if !slices.Contains(lost, ranks[ep.Rank()]) {
+		return
+	}
+	for rank := range ranks {
+		if rank != ep.Rank() {
+			_, _ = ep.Recv(ctx, rank, agreed, "byte", make([]byte, 1))
+		}
+	}
 }
 
 // awaitLoss waits until a rank of the endpoint is lost.
