@@ -155,25 +155,33 @@ type ringMessage struct {
 	send    *match.Tagged // nil unless it goes by rendezvous
 }
 
-// next returns the oldest message, if there is one. The queue is locked.
-func (r *taggedRing) next() (m ringMessage, ok bool) {
+// first returns the cell of the oldest message, or nil if there is none. The queue is locked.
+func (r *taggedRing) first() *taggedCell {
 	if !r.ready() {
-		return m, false
+		return nil
 	}
-	i := r.read.Load() % ringDepth
-	c := r.cells.at(i)
+	return r.cells.at(r.read.Load() % ringDepth)
+}
+
+// message returns the message of the first cell. The queue is locked.
+func (r *taggedRing) message(c *taggedCell) (m ringMessage) {
 	m.MessageInfo = transport.MessageInfo{From: r.from, Tag: c.tag, Size: c.size, Type: c.kind}
 	m.context = c.context
-	switch {
-	case c.size < 0:
-		m.Size, m.send = ^c.size, r.sends[i]
+	if c.size < 0 {
+		m.Size, m.send = ^c.size, r.sends[r.read.Load()%ringDepth]
 		m.data = m.send.Data
-	case c.size > taggedInlineMax:
-		m.data = r.bytes[i][:c.size]
-	default:
-		m.data = c.data[:c.size]
+	} else {
+		m.data = r.contents(c)
 	}
-	return m, true
+	return m
+}
+
+// contents returns the bytes of the first cell's message, which does not go by rendezvous.
+func (r *taggedRing) contents(c *taggedCell) []byte {
+	if c.size > taggedInlineMax {
+		return r.bytes[r.read.Load()%ringDepth][:c.size]
+	}
+	return c.data[:c.size]
 }
 
 // take frees the cell of the oldest message. The queue is locked.
@@ -292,10 +300,11 @@ func (q *taggedQueue) poll(from int) {
 
 func (q *taggedQueue) drainRing(r *taggedRing) {
 	for {
-		m, ok := r.next()
-		if !ok {
+		c := r.first()
+		if c == nil {
 			return
 		}
+		m := r.message(c)
 		p := q.take(&m.MessageInfo, m.context)
 		switch {
 		case m.send != nil && p != nil:
@@ -337,23 +346,24 @@ func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byt
 		}
 	}
 	q.mu.Lock()
-	message, ok := r.next()
-	p := match.Pattern{From: from, Match: m}
+	c := r.first()
 	switch {
-	case !ok, len(q.posted) > 0, q.messages.Held() > 0, e.knownErr(m.Context) != nil,
-		!p.Takes(&message.MessageInfo, message.context), message.Type != kind, message.Size > len(into):
+	case c == nil, len(q.posted) > 0, q.messages.Held() > 0, e.knownErr(m.Context) != nil,
+		c.context != m.Context, c.tag != m.Tag && m.Tag != transport.Any, c.kind != kind, max(c.size, ^c.size) > len(into):
 		q.mu.Unlock()
 		return info, false
-	case message.send != nil:
+	case c.size < 0:
+		message := r.message(c)
 		r.take()
 		q.mu.Unlock()
 		transport.Copy(into[:message.Size], message.data, false)
 		message.send.Done(nil)
 		return message.MessageInfo, true
 	}
-	copy(into, message.data)
+	info = transport.MessageInfo{From: from, Tag: c.tag, Size: c.size, Type: kind}
+	copy(into, r.contents(c))
 	r.take()
-	r.refund(message.Size)
+	r.refund(info.Size)
 	q.mu.Unlock()
-	return message.MessageInfo, true
+	return info, true
 }
