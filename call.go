@@ -118,7 +118,7 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	if a.custom {
 		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, traced, signature, in, out, a.op)
 	} else {
-		exchanger, op := transport.Exchanger(c.job.endpoint), call.op
+		exchanger, op := c.job.steps, call.op
 		if traced != nil {
 			exchanger, op = traced.around(call, op)
 		}

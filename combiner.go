@@ -77,7 +77,7 @@ func (f *callerOp[T]) run(ctx context.Context, c *Comm, call *call, traced *trac
 		call.plan.Release()
 		err = c.abandon(call.key.collective.String(), "the operation", recover())
 	}()
-	exchanger, op := transport.Exchanger(c.job.endpoint), f.op
+	exchanger, op := c.job.steps, f.op
 	if traced != nil {
 		exchanger, op = traced.around(call, op)
 	}

@@ -75,6 +75,7 @@ type group struct {
 // A job is one rank's attachment to all others. Its communicators share it.
 type job struct {
 	endpoint transport.Endpoint
+	steps    transport.Exchanger // the endpoint, converted once and not in each call
 	config   CommConfig
 	ranks    *localRanks // of Run; nil elsewhere
 	env      launch.JobEnv
@@ -140,7 +141,7 @@ func NewComm(endpoint transport.Endpoint, config CommConfig) *Comm {
 // newRecordedComm is NewComm, with a recorder and a tracer unless these are nil. Env is what
 // launch says of the endpoint.
 func newRecordedComm(endpoint transport.Endpoint, config CommConfig, env launch.JobEnv, r *recorder, t *tracer) *Comm {
-	j := &job{endpoint: endpoint, config: config, env: env, recorder: r, tracer: t}
+	j := &job{endpoint: endpoint, steps: endpoint, config: config, env: env, recorder: r, tracer: t}
 	if r != nil {
 		j.endpoint = &profiledEndpoint{j.endpoint, r}
 	}
