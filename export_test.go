@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/chorale-go/chorale/internal/callsite"
+	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -63,5 +64,11 @@ func RecordPlaces(function any, lines int) *Profile {
 // from it.
 func OverEndpoint(c *Comm, wrap func(transport.Endpoint) transport.Endpoint) *Comm {
 	c.job.endpoint = wrap(c.job.endpoint)
+	return c
+}
+
+// InLaunch returns c as a job of a launcher that starts ranks anew: env says what launch would.
+func InLaunch(c *Comm, env launch.JobEnv) *Comm {
+	c.job.env = env
 	return c
 }

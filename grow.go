@@ -3,6 +3,8 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -55,9 +57,24 @@ func (c *Comm) Grow(ctx context.Context) (*Comm, error) {
 	slices.Sort(ranks)
 	endpoint, env, err := j.env.Regroup(ctx, uint64(v.Number), ranks)
 	if err != nil {
-		return nil, a.failed(err)
+		return nil, a.failed(j.countedByEndpoint(err))
 	}
 	return j.grow(endpoint, env), nil
+}
+
+// countedByEndpoint returns an error of launch, which counts the ranks of the job at its
+// beginning, as one whose rank is the endpoint's. A process in whose place this endpoint never
+// had one has no rank here, and is not named as one.
+func (j *job) countedByEndpoint(err error) error {
+	var peer *transport.PeerError
+	if j.env.Ranks == nil || !errors.As(err, &peer) || peer.Peer < 0 {
+		return err
+	}
+	rank := slices.Index(j.env.Ranks, peer.Peer)
+	if rank < 0 {
+		return fmt.Errorf("a new process, of rank %d of the job at its beginning: %w: %s", peer.Peer, peer.Err, peer.Reason)
+	}
+	return &transport.PeerError{Peer: rank, Err: peer.Err, Reason: peer.Reason}
 }
 
 // Respawned reports whether this process was started in the place of a lost rank: then c is
