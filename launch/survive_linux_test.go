@@ -15,15 +15,11 @@ import (
 func onNamespaces(t *testing.T, hosts [2]netns.Host, slots int, program string, args ...string) Config {
 	t.Helper()
 	cfg := config(t, 0, program, args...)
-	var words []string // of a command that enters a namespace, whose name stands for the host
 	var list []Host
 	for _, h := range hosts {
-		words = h.Command("env").Args
-		name := strings.TrimSuffix(strings.TrimPrefix(words[1], "--net=/proc/"), "/ns/net")
-		words[1] = strings.Replace(words[1], name, "{host}", 1)
-		list = append(list, Host{Name: name, Slots: slots})
+		list = append(list, Host{Name: h.Process, Slots: slots})
 	}
-	cfg.Remote = &Remote{Hosts: list, Launcher: words, AgentArgs: []string{"agent"}, NoCopy: true}
+	cfg.Remote = &Remote{Hosts: list, Launcher: netns.Enter("{host}"), AgentArgs: []string{"agent"}, NoCopy: true}
 	return cfg
 }
 
