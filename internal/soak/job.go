@@ -29,9 +29,17 @@ const (
 // A result is what a job has done, as its ranks have printed it.
 type result struct {
 	calls, kills, anew int
+	hosts              int             // that were lost
 	delays             []time.Duration // from a kill to the error of each survivor
+	cuts               []time.Duration // from the loss of a host to the error of each survivor
 	last               string          // the ranks at the end
 	done               int             // ranks that have said so
+}
+
+// add adds what another job has done, but for its end.
+func (r *result) add(o result) {
+	r.calls, r.kills, r.anew, r.hosts = r.calls+o.calls, r.kills+o.kills, r.anew+o.anew, r.hosts+o.hosts
+	r.delays, r.cuts = append(r.delays, o.delays...), append(r.cuts, o.cuts...)
 }
 
 // An output collects what ranks print.
@@ -59,10 +67,13 @@ func (p *program) run(ctx context.Context, dir string) (result, error) {
 	defer cancel()
 	var out, errs output
 	var end error
-	if p.processes() {
-		end = p.launch(ctx, dir, &out, &errs)
-	} else {
+	switch {
+	case !p.processes():
 		end = p.goroutines(ctx, &out)
+	case p.kind == "namespaces":
+		end = p.onNamespaces(ctx, dir, &out, &errs)
+	default:
+		end = p.launch(ctx, dir, &out, &errs)
 	}
 	r, err := parse(out.String())
 	if err = errors.Join(end, err, r.check(p)); err == nil && p.processes() {
@@ -74,31 +85,58 @@ func (p *program) run(ctx context.Context, dir string) (result, error) {
 	return r, err
 }
 
+const markVar = "CHORALE_SOAK"
+
 // mark is a variable in the environment of all processes of the job.
 func (p *program) mark() string {
-	return fmt.Sprintf("CHORALE_SOAK=%d of %d in %d", p.number, p.seed, os.Getpid())
+	if mark := os.Getenv(markVar); mark != "" {
+		return markVar + "=" + mark // this is one of them
+	}
+	return fmt.Sprintf("%s=%d of %d in %d", markVar, p.number, p.seed, os.Getpid())
 }
 
-// launch runs the ranks as processes.
-func (p *program) launch(ctx context.Context, dir string, out, errs io.Writer) error {
+// args are the arguments of a process of the job.
+func (p *program) args(part string) []string {
+	return []string{part, strconv.FormatUint(p.seed, 10), strconv.FormatUint(p.number, 10), strconv.FormatBool(p.deadly), p.kind}
+}
+
+// programOf returns the program of a process of a job, from its arguments behind the part.
+func programOf(args []string) *program {
+	seed, _ := strconv.ParseUint(args[0], 10, 64)
+	number, _ := strconv.ParseUint(args[1], 10, 64)
+	deadly, _ := strconv.ParseBool(args[2])
+	return newProgram(seed, number, deadly, args[3])
+}
+
+// launch runs the ranks as processes. Namespaces are the processes of two network namespaces.
+func (p *program) launch(ctx context.Context, dir string, out, errs io.Writer, namespaces ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cfg := launch.Config{
 		Size: p.size, Program: self, Transport: p.kind, Env: append(os.Environ(), p.mark(), "TMPDIR="+dir),
-		Args:     []string{"rank", strconv.FormatUint(p.seed, 10), strconv.FormatUint(p.number, 10), strconv.FormatBool(p.deadly), p.kind},
+		Args:     p.args("rank"),
 		Continue: true, Respawn: p.respawn, Unlabeled: true, Stdout: out, Stderr: errs, Guard: []string{"guard"},
 		Stall: stallTime, StallAbort: true,
 	}
-	if p.kind == "mixed" {
+	if p.slots != nil {
 		cfg.Transport = "auto"
+		hosts, enter := []string{"a", "b"}, []string(nil)
+		if p.kind == "namespaces" {
+			hosts, enter = namespaces, enterNamespace("{host}")
+		}
 		cfg.Remote = &launch.Remote{
-			Hosts:    []launch.Host{{Name: "a", Slots: p.slots[0]}, {Name: "b", Slots: p.slots[1]}},
-			Launcher: []string{"env", p.mark(), "TMPDIR=" + dir, "SOAK_HOST={host}"}, AgentArgs: []string{"agent"}, NoCopy: true,
+			Hosts:    []launch.Host{{Name: hosts[0], Slots: p.slots[0]}, {Name: hosts[1], Slots: p.slots[1]}},
+			Launcher: append(enter, "env", p.mark(), "TMPDIR="+dir, "SOAK_HOST={host}"), AgentArgs: []string{"agent"}, NoCopy: true,
 		}
 	}
 	return launch.Run(ctx, cfg)
+}
+
+// runLauncher is the main function of a launcher in the first of two namespaces.
+func runLauncher(args []string) error {
+	return programOf(args).launch(context.Background(), os.Getenv("TMPDIR"), os.Stdout, os.Stderr, args[4:]...)
 }
 
 // goroutines runs the ranks in this process.
@@ -149,34 +187,40 @@ func (p *program) rank(me int, c *chorale.Comm, out io.Writer) *rank {
 
 // runRank is the main function of a rank's process.
 func runRank(args []string) {
-	seed, _ := strconv.ParseUint(args[0], 10, 64)
-	number, _ := strconv.ParseUint(args[1], 10, 64)
-	deadly, _ := strconv.ParseBool(args[2])
-	p := newProgram(seed, number, deadly, args[3])
+	p := programOf(args)
 	me, err := strconv.Atoi(os.Getenv("CHORALE_RANK"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if after, stillborn := p.stillborn(me); stillborn && os.Getenv("CHORALE_RESPAWNED") != "" {
+		p.rank(me, nil, os.Stdout).dieAfter("stillborn", after)
 	}
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error { return p.rank(me, c, os.Stdout).run(ctx) })
 }
 
 // parse reads what ranks have printed.
 func parse(output string) (r result, err error) {
-	killed := make(map[int][]int64) // when, by rank
+	killed, cut := make(map[int][]int64), make(map[int][]int64) // when, by rank
 	var lost [][2]int64
 	for line := range strings.Lines(output) {
 		var a, b int64
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
-		case "killed", "lost":
+		case "killed", "stillborn", "cut", "lost":
 			if _, err := fmt.Sscan(rest, &a, &b); err != nil {
 				return r, fmt.Errorf("%q: %w", line, err)
 			}
-			if word == "killed" {
+			switch word {
+			case "killed":
 				r.kills++
 				killed[int(a)] = append(killed[int(a)], b)
-			} else {
+			case "stillborn": // of which nobody has known
+				r.kills++
+			case "cut":
+				r.hosts = 1
+				cut[int(a)] = append(cut[int(a)], b)
+			default:
 				lost = append(lost, [2]int64{a, b})
 			}
 		case "anew":
@@ -190,14 +234,29 @@ func parse(output string) (r result, err error) {
 			r.done, r.last = r.done+1, members
 		}
 	}
-	for _, l := range lost { // of the last time that the rank was killed before
-		times := slices.DeleteFunc(slices.Clone(killed[int(l[0])]), func(at int64) bool { return at > l[1] })
-		if len(times) == 0 {
+	for _, l := range lost {
+		kill, killed := lastBefore(killed[int(l[0])], l[1])
+		cut, cutOff := lastBefore(cut[int(l[0])], l[1])
+		switch {
+		case cutOff && cut > kill:
+			r.cuts = append(r.cuts, time.Duration(l[1]-cut))
+		case killed:
+			r.delays = append(r.delays, time.Duration(l[1]-kill))
+		default:
 			return r, fmt.Errorf("rank %d is lost to others before it was killed", l[0])
 		}
-		r.delays = append(r.delays, time.Duration(l[1]-slices.Max(times)))
 	}
 	return r, nil
+}
+
+// lastBefore returns the last of some times that is not later than another one.
+func lastBefore(times []int64, end int64) (last int64, found bool) {
+	for _, at := range times {
+		if at <= end {
+			last, found = max(last, at), true
+		}
+	}
+	return last, found
 }
 
 // check returns an error unless all ranks that are left have ended well.

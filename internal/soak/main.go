@@ -5,8 +5,10 @@
 // The ranks of a job are goroutines or processes, over any transport. They make random
 // communicators, and calls on them: collectives, which are checked against package oracle,
 // messages, agreements. Contexts end, communicators are revoked, ranks are killed and started
-// anew. After each phase of a job, and after each job, memory, descriptors, goroutines and
-// processes are back where they began.
+// anew, also while the others shrink or grow. As root, some jobs run on two network namespaces,
+// of which one is lost: its cable is pulled out, or all of its processes are killed. After each
+// phase of a job, and after each job, memory, descriptors, goroutines and processes are back
+// where they began.
 //
 // A job follows from the seed and its number. Where it fails, all of it is printed, with the
 // command that runs it again. When a rank is killed within a phase is up to the clock, and so
@@ -62,6 +64,11 @@ func runPart(args []string) bool {
 	switch args[0] {
 	case "rank":
 		runRank(args[1:])
+	case "launcher":
+		if err := runLauncher(args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "guard":
 		launch.Guard(os.Stdin)
 	case "agent":
@@ -85,8 +92,9 @@ type soak struct {
 	most   int // jobs; 0: no limit
 	times  int // each of them; 0: once
 
-	jobs  map[string]int // by kind
-	total result
+	jobs    map[string]int // by kind
+	without error          // why there are no jobs on namespaces; nil if there are
+	total   result
 }
 
 // run runs jobs until ctx ends, one fails, or there were enough of them.
@@ -98,13 +106,18 @@ func (s *soak) run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	s.jobs = make(map[string]int)
 	times := max(s.times, 1)
+	if s.without = checkNamespaces(); s.without != nil && s.kind == "namespaces" {
+		return s.without
+	}
 	var before usage
 	for i := 0; ctx.Err() == nil && (s.kills == 0 || s.total.kills < s.kills) && (s.most == 0 || i < s.most*times); i++ {
 		p := newProgram(s.seed, uint64(s.first+i/times), s.deadly, s.kind)
+		if p.kind == "namespaces" && s.without != nil {
+			continue // so that the others keep their numbers
+		}
 		r, err := p.run(context.Background(), dir)
 		s.jobs[p.kind]++
-		s.total.calls, s.total.kills, s.total.anew = s.total.calls+r.calls, s.total.kills+r.kills, s.total.anew+r.anew
-		s.total.delays = append(s.total.delays, r.delays...)
+		s.total.add(r)
 		if err == nil && i >= len(kinds) { // the first jobs fill caches
 			err = before.check()
 		} else {
@@ -125,11 +138,19 @@ func (s *soak) String() string {
 			text += fmt.Sprintf(" %d jobs %s,", s.jobs[kind], kind)
 		}
 	}
-	text += fmt.Sprintf(" %d calls, %d kills, %d ranks started anew", s.total.calls, s.total.kills, s.total.anew)
-	if d := slices.Clone(s.total.delays); len(d) > 0 {
-		slices.Sort(d)
-		at := func(part float64) time.Duration { return d[int(part*float64(len(d)-1))].Round(time.Microsecond) }
-		text += fmt.Sprintf("; from a kill to the error of a survivor: median %v, 99 %% %v, longest %v of %d", at(0.5), at(0.99), at(1), len(d))
+	text += fmt.Sprintf(" %d calls, %d kills, %d hosts lost, %d ranks started anew", s.total.calls, s.total.kills, s.total.hosts, s.total.anew)
+	text += delays("a kill", s.total.delays) + delays("the loss of a host", s.total.cuts)
+	if s.without != nil {
+		text += fmt.Sprintf("; no jobs on namespaces: %v", s.without)
 	}
 	return text
+}
+
+func delays(from string, d []time.Duration) string {
+	if len(d) == 0 {
+		return ""
+	}
+	d = slices.Sorted(slices.Values(d))
+	at := func(part float64) time.Duration { return d[int(part*float64(len(d)-1))].Round(time.Microsecond) }
+	return fmt.Sprintf("; from %s to the error of a survivor: median %v, 99 %% %v, longest %v of %d", from, at(0.5), at(0.99), at(1), len(d))
 }

@@ -20,22 +20,25 @@ type program struct {
 
 	kind    string // of kinds
 	size    int
-	slots   []int // of the hosts, if the kind is mixed
+	slots   []int // of the two hosts, if the kind is mixed or namespaces
 	respawn int   // how many ranks are started anew
 	phases  int
 }
 
-// kinds are the transports: those of goroutines and those of processes.
-var kinds = []string{"inproc", "goroutines over shm", "goroutines over tcp", "shm", "tcp", "mixed"}
+// kinds are the transports: those of goroutines and those of processes. The ranks of mixed are
+// on two hosts in name alone; those of namespaces have two network namespaces, of which the
+// second can be lost.
+var kinds = []string{"inproc", "goroutines over shm", "goroutines over tcp", "shm", "tcp", "mixed", "namespaces"}
 
 const goroutineKinds = 3 // come first
 
-// newProgram draws a program. If kind is "", any of kinds, of which deadly ones are processes.
+// newProgram draws a program. If kind is "", any of kinds, of which deadly ones are processes of
+// this host.
 func newProgram(seed, number uint64, deadly bool, kind string) *program {
 	p := &program{seed: seed, number: number, deadly: deadly}
 	r := p.random()
 	if p.kind = kinds[r.IntN(len(kinds))]; deadly {
-		p.kind = kinds[goroutineKinds+r.IntN(len(kinds)-goroutineKinds)]
+		p.kind = kinds[goroutineKinds+r.IntN(len(kinds)-goroutineKinds-1)]
 	}
 	p.kind = cmp.Or(kind, p.kind)
 	p.size, p.phases = 3+r.IntN(6), 2+r.IntN(4)
@@ -48,7 +51,7 @@ func newProgram(seed, number uint64, deadly bool, kind string) *program {
 	if !deadly && r.IntN(2) == 0 {
 		p.respawn = 1 + r.IntN(4)
 	}
-	if p.kind == "mixed" {
+	if p.kind == "mixed" || p.kind == "namespaces" {
 		p.size = max(p.size, 2)
 		first := 1 + r.IntN(p.size-1)
 		p.slots = []int{first, p.size - first}
@@ -71,19 +74,39 @@ func (p *program) random(part ...int) *rand.Rand {
 }
 
 // A phase is what the ranks do that are left: they make communicators, and calls on them in
-// the order of the steps. Some ranks are killed meanwhile, or while the others shrink.
+// the order of the steps. Some ranks are killed meanwhile, or while the others shrink or grow.
 type phase struct {
 	number  int
 	members []int
 	groups  []derivation
 	steps   []step
 	victims []victim
+	host    *hostLoss // nil if the second host is not lost
+	grows   bool      // takes in processes that were started anew, in the end
+	growing []victim  // are killed meanwhile
 }
 
 type victim struct {
 	rank  int
-	late  bool // killed while the others shrink
-	after time.Duration
+	when  moment
+	after time.Duration // of that moment; 0 and of no importance if the rank is lost with its host
+}
+
+// A moment is when a victim begins to wait for its end.
+type moment string
+
+const (
+	atBeginning moment = "the beginning"
+	atLoss      moment = "the first loss" // when the others shrink
+	atGrow      moment = "the beginning of grow"
+	withHost    moment = "that of its host"
+)
+
+// A hostLoss is the loss of the second host.
+type hostLoss struct {
+	by    int           // the rank that cuts it off: the lowest of the first host that is not killed
+	cable bool          // no packet comes any more; else all processes of the host are killed
+	after time.Duration // of the beginning
 }
 
 // A derivation makes communicators of one that there is already.
@@ -116,7 +139,7 @@ var stepKinds = []string{
 func (p *program) phase(number int, members []int) *phase {
 	r := p.random(number)
 	ph := &phase{number: number, members: members}
-	ph.victims = p.victims(r, members)
+	p.drawLosses(r, ph)
 	ranks := [][]int{members}
 	add := func(d derivation) {
 		ph.groups = append(ph.groups, d)
@@ -125,7 +148,7 @@ func (p *program) phase(number int, members []int) *phase {
 	if len(ph.victims) > 0 { // one communicator that does not notice, at least
 		colors := make([]int, len(members))
 		for i, rank := range members {
-			if ph.doomed([]int{rank}) {
+			if ph.isDoomed(rank) {
 				colors[i] = 1
 			}
 		}
@@ -147,32 +170,86 @@ func (p *program) phase(number int, members []int) *phase {
 	return ph
 }
 
-// victims draws who is killed.
-func (p *program) victims(r *rand.Rand, members []int) (victims []victim) {
+// drawLosses draws who is lost.
+func (p *program) drawLosses(r *rand.Rand, ph *phase) {
+	if !p.processes() {
+		return
+	}
+	left := ph.members // of which some may be killed
+	if first, second := p.byHost(left); p.kind == "namespaces" && len(first) > 0 && len(second) > 0 && r.IntN(3) == 0 {
+		for _, rank := range second {
+			ph.victims = append(ph.victims, victim{rank: rank, when: withHost})
+		}
+		ph.host = &hostLoss{cable: r.IntN(2) == 0, after: upTo20ms(r)}
+		left = first
+	}
 	n := 0
 	switch {
-	case !p.processes() || len(members) <= 2:
+	case ph.host != nil:
+		n = min(r.IntN(2), len(left)-1)
+	case len(left) <= 2:
 	case p.deadly:
-		n = min(1+r.IntN(3), len(members)-2)
+		n = min(1+r.IntN(3), len(left)-2)
 	case r.IntN(2) == 0:
-		n = min(1+r.IntN(2), len(members)-2)
+		n = min(1+r.IntN(2), len(left)-2)
 	}
+	killed := victims(r, left, n)
+	ph.victims = append(ph.victims, killed...)
+	left = slices.DeleteFunc(slices.Clone(left), ph.isDoomed)
+	if ph.host != nil {
+		ph.host.by = slices.Min(left)
+	}
+	if ph.grows = p.respawn > 0 && (len(ph.victims) > 0 || r.IntN(4) == 0); ph.grows && len(left) > 1 && r.IntN(2) == 0 {
+		for _, at := range r.Perm(len(left))[:min(1+r.IntN(2), len(left)-1)] {
+			ph.growing = append(ph.growing, victim{left[at], atGrow, time.Duration(10<<r.IntN(15)) * time.Microsecond}) // up to 160 ms
+		}
+	}
+}
+
+// byHost returns the ranks on each of two hosts.
+func (p *program) byHost(ranks []int) (first, second []int) {
+	for _, rank := range ranks {
+		if len(p.slots) > 0 && rank >= p.slots[0] {
+			second = append(second, rank)
+		} else {
+			first = append(first, rank)
+		}
+	}
+	return first, second
+}
+
+// victims draws n of some ranks that are killed.
+func victims(r *rand.Rand, ranks []int, n int) (victims []victim) {
 	same := r.IntN(3) == 0
-	for i, at := range r.Perm(len(members))[:n] {
-		v := victim{rank: members[at], late: i > 0 && r.IntN(2) == 0}
-		v.after = time.Duration(10<<r.IntN(12)) * time.Microsecond // up to 20 ms
+	for i, at := range r.Perm(len(ranks))[:n] {
+		v := victim{rank: ranks[at], when: atBeginning}
+		if i > 0 && r.IntN(2) == 0 {
+			v.when = atLoss
+		}
+		v.after = upTo20ms(r)
 		if i > 0 && same {
-			v.late, v.after = false, victims[0].after
+			v.when, v.after = atBeginning, victims[0].after
 		}
 		victims = append(victims, v)
 	}
 	return victims
 }
 
+func upTo20ms(r *rand.Rand) time.Duration { return time.Duration(10<<r.IntN(12)) * time.Microsecond }
+
+// stillborn draws whether the processes are killed that are started in the place of a rank, and
+// how long after their start: while they wait for the others to grow, or join them, or later.
+func (p *program) stillborn(rank int) (after time.Duration, stillborn bool) {
+	r := p.random(-3, rank)
+	return time.Millisecond << r.IntN(9), p.respawn > 0 && r.IntN(4) == 0
+}
+
 // doomed reports whether one of some ranks is killed in the phase.
 func (ph *phase) doomed(ranks []int) bool {
 	return slices.ContainsFunc(ph.victims, func(v victim) bool { return slices.Contains(ranks, v.rank) })
 }
+
+func (ph *phase) isDoomed(rank int) bool { return ph.doomed([]int{rank}) }
 
 func derive(r *rand.Rand, from int, ranks []int) derivation {
 	d := derivation{from: from, how: derivations[r.IntN(len(derivations))]}
@@ -253,15 +330,23 @@ func (p *program) text() string {
 	for i := range members {
 		members[i] = i
 	}
+	for rank := range members {
+		if after, stillborn := p.stillborn(rank); stillborn {
+			fmt.Fprintf(w, "a process in the place of rank %d is killed %v after its start\n", rank, after)
+		}
+	}
 	for i := range p.phases {
 		ph := p.phase(i, members)
 		fmt.Fprintf(w, "phase %d of ranks %v\n", i, members)
-		for _, v := range ph.victims {
-			when := "the beginning"
-			if v.late {
-				when = "the first loss"
+		if h := ph.host; h != nil {
+			how := "all of its processes are killed"
+			if h.cable {
+				how = "its cable is pulled out"
 			}
-			fmt.Fprintf(w, "  rank %d is killed %v after %s\n", v.rank, v.after, when)
+			fmt.Fprintf(w, "  the second host is lost %v after the beginning: %s, by rank %d\n", h.after, how, h.by)
+		}
+		for _, v := range slices.Concat(ph.victims, ph.growing) {
+			fmt.Fprintf(w, "  rank %d is killed %v after %s\n", v.rank, v.after, v.when)
 		}
 		for _, d := range ph.groups {
 			fmt.Fprintf(w, "  %s of communicator %d: %v\n", d.how, d.from, d.groups)
@@ -269,7 +354,11 @@ func (p *program) text() string {
 		for j, s := range ph.steps {
 			fmt.Fprintf(w, "  step %d: %v\n", j, s)
 		}
-		members = slices.DeleteFunc(slices.Clone(members), func(rank int) bool { return ph.doomed([]int{rank}) })
+		if ph.grows {
+			fmt.Fprintln(w, "  grow")
+		}
+		ph.victims = append(ph.victims, ph.growing...)
+		members = slices.DeleteFunc(slices.Clone(members), ph.isDoomed)
 	}
 	return w.String()
 }

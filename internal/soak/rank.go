@@ -17,12 +17,13 @@ type rank struct {
 	me       int
 	base     *chorale.Comm
 	members  []int // of base
-	job      []int // the ranks of the endpoint: what errors count
+	job      []int // the ranks of the endpoint: what errors count; -1 if lost before all have met
 	print    func(format string, args ...any)
 	baseline *usage // nil until it is taken
 	calls    int
 	ph       *phase
 	lost     bool // a call has failed in this phase since a rank was killed
+	hostLost bool // the second host is
 }
 
 // A group is a communicator of a phase. Comm is nil if this rank is not in it.
@@ -35,6 +36,9 @@ type group struct {
 func (k *rank) run(ctx context.Context) error {
 	next := 0
 	if k.base.Respawned() {
+		if _, stillborn := k.stillborn(k.me); stillborn {
+			select {}
+		}
 		last, err := k.meet(ctx, 0)
 		if err != nil {
 			return err
@@ -49,13 +53,15 @@ func (k *rank) run(ctx context.Context) error {
 	}
 	for ; next < k.phases && !(k.deadly && len(k.members) <= 2); next++ {
 		k.ph, k.lost = k.phase(next, k.members), false
-		grown, err := k.do(ctx)
-		if err != nil {
+		if err := k.do(ctx); err != nil {
+			if k.dies(withHost) { // it has lost the others, and its end is near
+				select {}
+			}
 			return fmt.Errorf("%v, phase %d, rank %d of %v: %w", k.program, next, k.me, k.members, err)
 		}
-		if grown {
-			if _, err = k.meet(ctx, next); err != nil {
-				return fmt.Errorf("%v, after phase %d: %w", k.program, next, err)
+		if k.ph.grows {
+			if err := k.grow(ctx, next); err != nil {
+				return fmt.Errorf("%v, grow after phase %d, rank %d of %v: %w", k.program, next, k.me, k.members, err)
 			}
 		}
 		if err := k.checkUsage(); err != nil {
@@ -66,34 +72,18 @@ func (k *rank) run(ctx context.Context) error {
 	return nil
 }
 
-// meet tells the ranks of a grown communicator to each other, and returns the last phase of
-// those that were there before.
-func (k *rank) meet(ctx context.Context, last int) (int, error) {
-	type who struct{ Rank, Last int64 }
-	all := make([]who, k.base.Size())
-	if err := chorale.AllGather(ctx, k.base, all, []who{{int64(k.me), int64(last)}}); err != nil {
-		return 0, err
-	}
-	k.members = nil
-	for _, w := range all {
-		k.members = append(k.members, int(w.Rank))
-		last = max(last, int(w.Last))
-	}
-	k.job, k.baseline = k.members, nil
-	return last, nil
-}
-
-// do does a phase, and reports whether the communicator may have new ranks after it.
-func (k *rank) do(ctx context.Context) (grown bool, err error) {
+// do does a phase.
+func (k *rank) do(ctx context.Context) error {
 	groups, err := k.derive(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	// All have all of them, also if a rank is killed that has left the barrier first.
 	if err := chorale.Barrier(ctx, k.base); err != nil && !k.isLoss(err, k.members) {
-		return false, fmt.Errorf("barrier before any rank is killed: %w", err)
+		return fmt.Errorf("barrier before any rank is killed: %w", err)
 	}
-	k.dieIfVictim(false)
+	k.dieIfVictim(atBeginning)
+	k.loseHost()
 	for i, s := range k.ph.steps {
 		g := groups[s.group]
 		if g.comm == nil {
@@ -101,17 +91,17 @@ func (k *rank) do(ctx context.Context) (grown bool, err error) {
 		}
 		k.calls++
 		if err := k.step(ctx, s, g); err != nil && !k.isLoss(err, g.ranks) {
-			return false, fmt.Errorf("step %d: %v: %w", i, s, err)
+			return fmt.Errorf("step %d: %v: %w", i, s, err)
 		}
 	}
 	if len(k.ph.victims) > 0 {
 		if err := k.survive(ctx); err != nil {
-			return false, err
+			return err
 		}
 		for i, g := range groups[1:] {
 			if g.comm != nil && !k.ph.doomed(g.ranks) {
 				if err := k.sum(ctx, g); err != nil {
-					return false, fmt.Errorf("communicator %d of ranks %v, which has lost none: %w", i+1, g.ranks, err)
+					return fmt.Errorf("communicator %d of ranks %v, which has lost none: %w", i+1, g.ranks, err)
 				}
 			}
 		}
@@ -119,16 +109,7 @@ func (k *rank) do(ctx context.Context) (grown bool, err error) {
 	for _, g := range groups[1:] {
 		g.comm.Free()
 	}
-	if len(k.ph.victims) == 0 || k.respawn == 0 {
-		return false, nil
-	}
-	c, err := k.base.Grow(ctx)
-	if err != nil {
-		return false, err
-	}
-	k.base.Free()
-	k.base = c
-	return true, nil
+	return nil
 }
 
 // derive makes the communicators of the phase.
@@ -175,26 +156,56 @@ func (k *rank) make(ctx context.Context, d derivation, from group) (*chorale.Com
 	return from.comm.CreateGroup(ctx, ranks, d.tag)
 }
 
+// dies reports whether this rank is a victim of the phase at a moment.
+func (k *rank) dies(when moment) bool {
+	return slices.ContainsFunc(k.ph.victims, func(v victim) bool { return v.rank == k.me && v.when == when })
+}
+
 // dieIfVictim has this process killed after a while if it is a victim of the phase.
-func (k *rank) dieIfVictim(late bool) {
+func (k *rank) dieIfVictim(when moment) {
 	for _, v := range k.ph.victims {
-		if v.rank == k.me && v.late == late {
-			go func() {
-				time.Sleep(v.after)
-				k.print("killed %d %d", k.me, time.Now().UnixNano())
-				if self, err := os.FindProcess(os.Getpid()); err == nil {
-					self.Kill()
-				}
-			}()
+		if v.rank == k.me && v.when == when {
+			k.dieAfter("killed", v.after)
 		}
 	}
+}
+
+// dieAfter has this process killed after a while, and says so before.
+func (k *rank) dieAfter(word string, after time.Duration) {
+	go func() {
+		time.Sleep(after)
+		k.print("%s %d %d", word, k.me, time.Now().UnixNano())
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			self.Kill()
+		}
+	}()
+}
+
+// loseHost has the second host lost after a while, if this rank is the one that cuts it off.
+func (k *rank) loseHost() {
+	h := k.ph.host
+	k.hostLost = k.hostLost || h != nil
+	if h == nil || h.by != k.me {
+		return
+	}
+	go func() {
+		time.Sleep(h.after)
+		for _, v := range k.ph.victims {
+			if v.when == withHost {
+				k.print("cut %d %d", v.rank, time.Now().UnixNano())
+			}
+		}
+		if err := cutOff(h.cable); err != nil {
+			k.print("the second host is not lost: %v", err)
+		}
+	}()
 }
 
 // isLoss reports whether an error of a call on a communicator of some ranks is that one of
 // them was killed, and says when the first one came.
 func (k *rank) isLoss(err error, ranks []int) bool {
 	var e *chorale.Error
-	if !k.ph.doomed(ranks) || !errors.Is(err, chorale.ErrLost) || !errors.As(err, &e) || e.Peer < 0 || e.Peer >= len(k.job) || !k.ph.doomed(k.job[e.Peer:e.Peer+1]) {
+	if !k.ph.doomed(ranks) || !errors.Is(err, chorale.ErrLost) || !errors.As(err, &e) || e.Peer < 0 || e.Peer >= len(k.job) || !k.ph.isDoomed(k.job[e.Peer]) {
 		return false
 	}
 	if !k.lost {
@@ -207,10 +218,8 @@ func (k *rank) isLoss(err error, ranks []int) bool {
 // survive waits until all victims of the phase are dead, and has the others in a communicator.
 // A victim does not return from it.
 func (k *rank) survive(ctx context.Context) error {
-	for _, v := range k.ph.victims {
-		if v.rank == k.me && !v.late {
-			select {}
-		}
+	if k.dies(atBeginning) || k.dies(withHost) {
+		select {}
 	}
 	r := k.random(k.ph.number, -2)
 	c, members := k.base, k.members
@@ -218,7 +227,7 @@ func (k *rank) survive(ctx context.Context) error {
 		if err := k.awaitLoss(ctx, c, members); err != nil {
 			return err
 		}
-		k.dieIfVictim(true)
+		k.dieIfVictim(atLoss)
 		from := c
 		if r.IntN(4) == 0 && from != k.base { // from the first one again
 			from, members = k.base, k.members
@@ -264,7 +273,7 @@ func (k *rank) left(c *chorale.Comm, ranks []int) (left []int, err error) {
 		switch {
 		case !slices.Contains(lost, i):
 			left = append(left, rank)
-		case !k.ph.doomed([]int{rank}):
+		case !k.ph.isDoomed(rank):
 			return nil, fmt.Errorf("rank %d of %v is taken for lost, and nobody has killed it", rank, ranks)
 		}
 	}

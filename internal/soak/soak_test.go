@@ -5,8 +5,11 @@ import (
 	"flag"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 var (
@@ -53,10 +56,59 @@ func TestSurvivorsGoOnWhoeverIsKilled(t *testing.T) {
 // started anew.
 func TestJobsOfEachKind(t *testing.T) {
 	for _, kind := range kinds {
-		if runtime.GOOS != "linux" && kind != "inproc" && kind != "goroutines over tcp" && kind != "tcp" {
+		if runtime.GOOS != "linux" && kind != "inproc" && kind != "goroutines over tcp" && kind != "tcp" || kind == "namespaces" {
 			continue
 		}
 		jobs(t, &soak{seed: *seed, kind: kind, first: 9, most: 1})
+	}
+}
+
+func TestSurvivorsGoOnWhoeverIsKilledWhileTheyGrow(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks share memory on Linux only")
+	}
+	for kind, has := range map[string]func(p *program, ph *phase) bool{
+		"shm": func(p *program, ph *phase) bool { return len(ph.growing) > 0 && len(ph.victims) > 0 },
+		"tcp": func(p *program, ph *phase) bool { return len(ph.growing) > 1 && len(ph.victims) == 0 },
+		"mixed": func(p *program, ph *phase) bool {
+			return len(ph.growing) > 0 && slices.ContainsFunc(ph.victims, func(v victim) bool {
+				_, stillborn := p.stillborn(v.rank)
+				return stillborn
+			})
+		},
+	} {
+		jobs(t, &soak{seed: *seed, kind: kind, first: firstJob(kind, has), most: 1, times: 3})
+	}
+}
+
+func TestSurvivorsGoOnWhenAHostIsLost(t *testing.T) {
+	if err := checkNamespaces(); err != nil {
+		testenv.Skip(t, "no host can be lost: %v", err)
+	}
+	for name, cable := range map[string]bool{"its cable is pulled out": true, "its processes are killed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			has := func(p *program, ph *phase) bool { return ph.host != nil && ph.host.cable == cable }
+			s := soak{seed: *seed, kind: "namespaces", first: firstJob("namespaces", has), most: 1}
+			jobs(t, &s)
+			if s.total.hosts != 1 || len(s.total.cuts) == 0 {
+				t.Errorf("%d hosts are lost, and %d survivors have noticed it: want one, and all", s.total.hosts, len(s.total.cuts))
+			}
+		})
+	}
+}
+
+// firstJob returns the number of the first short job of a kind whose first phase has something.
+func firstJob(kind string, has func(*program, *phase) bool) int {
+	for number := uint64(0); ; number++ {
+		p := newProgram(*seed, number, false, kind)
+		members := make([]int, p.size)
+		for i := range members {
+			members[i] = i
+		}
+		if p.phases <= 3 && has(p, p.phase(0, members)) {
+			return int(number)
+		}
 	}
 }
 
