@@ -171,7 +171,7 @@ func (s *pmiStore) abort(code int, reason string) error {
 		}
 		return c
 	}, reason)
-	return s.client.abort(fmt.Appendf(nil, "cmd=abort exitcode=%d message=%.200s\n", code, word))
+	return s.client.abort(fmt.Appendf(nil, "cmd=abort exitcode=%d message=%s\n", code, word))
 }
 
 func (s *pmiStore) finalize(ctx context.Context) error {

@@ -11,8 +11,10 @@ import (
 	"sync"
 )
 
-// maxShared bounds a value that rank 0 shares, in bytes.
-const maxShared = 32 << 10
+const (
+	maxShared = 32 << 10 // bytes of a value that rank 0 shares
+	maxReason = 200      // bytes of why a rank has the job ended
+)
 
 // A Session is this process's connection to its launcher's server. Launchers end a
 // job when a rank ends without [Session.Finalize], whatever its exit status is; so a
@@ -91,7 +93,8 @@ func (s *Session) wrap(err error) error {
 
 // Abort asks the launcher to end all ranks of the job, with an exit code from 1 to 255,
 // which not every launcher keeps. Most launchers kill this rank too, and then Abort does
-// not return; it returns after 5 s at most. The caller then exits with the code.
+// not return; it returns after 5 s at most. The caller then exits with the code. Of a long
+// reason, the launcher gets the beginning.
 func (s *Session) Abort(code int, reason string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +102,7 @@ func (s *Session) Abort(code int, reason string) error {
 		return s.ended
 	}
 	s.ended = errOver
-	return s.wrap(s.store.abort(code, reason))
+	return s.wrap(s.store.abort(code, reason[:min(len(reason), maxReason)]))
 }
 
 // Finalize tells the launcher that this rank leaves the job, and ends the session. From

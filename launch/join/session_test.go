@@ -154,6 +154,26 @@ func TestAValueTooLongIsNotShared(t *testing.T) {
 	}
 }
 
+// An abortedStore keeps the reason of an abort.
+type abortedStore struct {
+	store
+	reason string
+}
+
+func (s *abortedStore) abort(_ int, reason string) error {
+	s.reason = reason
+	return nil
+}
+
+func TestTheReasonOfAnAbortIsBounded(t *testing.T) {
+	for _, length := range []int{0, maxReason, maxReason + 1, 1 << 20} {
+		s := new(abortedStore)
+		if err := (&Session{store: s}).Abort(1, strings.Repeat("x", length)); err != nil || len(s.reason) != min(length, maxReason) {
+			t.Errorf("of a reason of %d bytes, the launcher gets %d: %v", length, len(s.reason), err)
+		}
+	}
+}
+
 // FuzzSharedValue has a store return any parts. What is taken for a value is one that
 // rank 0 could have shared.
 func FuzzSharedValue(f *testing.F) {
