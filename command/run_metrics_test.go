@@ -2,7 +2,9 @@ package command
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/chorale-go/chorale/internal/profile"
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // meteredJob starts a job of two ranks with metrics, whose rank 1 is late in each call, and
@@ -187,6 +190,34 @@ func TestTheDashboardAndTheAlertsNameMetricsThatAreServed(t *testing.T) {
 	}
 	if len(alerts) == 0 {
 		t.Error("there are no alerts")
+	}
+}
+
+// promtool has the parser of Prometheus itself, and its evaluation.
+func TestPrometheusTakesTheAlertsAndTheExpressionsOfTheDashboard(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		testenv.Skip(t, "the rules are checked by promtool, of Debian's package prometheus: %v", err)
+	}
+	text, err := os.ReadFile("../docs/metrics/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := "groups: [{name: dashboard, rules: [\n"
+	for i, m := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
+		rules += fmt.Sprintf("{record: panel%d, expr: %s},\n", i, bytes.ReplaceAll(m[1], []byte("$__rate_interval"), []byte("5m")))
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yml")
+	if err := os.WriteFile(file, []byte(rules+"]}]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", "rules", "../docs/metrics/alerts.yml", file},
+		{"test", "rules", "testdata/alerts.test.yml"},
+	} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
 	}
 }
 
