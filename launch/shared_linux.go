@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -145,11 +146,11 @@ func takeMemory(address *net.UnixAddr, prover *proof.Prover) (*os.File, error) {
 	}
 	rights := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), rights)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 { // the other rank ends
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET): // the other rank ends
 		return nil, unix.ECONNREFUSED
+	case err != nil:
+		return nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:n])
 	if err != nil {

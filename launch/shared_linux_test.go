@@ -62,6 +62,29 @@ func TestRanksOfOneJobTakeTheMemoryOfTheFirst(t *testing.T) {
 	}
 }
 
+// Its rank is killed when it has proven who it is, and has not passed the file yet.
+func TestMemoryIsFoundAfterARankThatEndsWhileItOffersItsOwn(t *testing.T) {
+	env := memoryEnv()
+	listener, err := net.ListenUnix("unix", memoryAddress(env.Secret.Job(), env.host()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := proof.Server{Prover: memoryProver(env, proof.Launcher), Listener: listener, Handle: func(_ int, conn net.Conn) {
+		listener.Close()
+		conn.Close()
+	}}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.Serve(t.Context())
+	}()
+	if _, err := offered(t, env); err != nil {
+		t.Error(err)
+	}
+	listener.Close()
+	<-served
+}
+
 // The address is seen in all containers of a network namespace, and root of one has the
 // number of root of another. The stranger knows the job's name, which is no secret.
 func TestAProcessOfTheSameUserWithoutTheSecretOffersNoMemory(t *testing.T) {
