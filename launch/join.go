@@ -263,9 +263,24 @@ type attached struct {
 // logJoined logs that the process has joined, and why it shares no memory if it does not.
 func (a *attached) logJoined(env JobEnv) {
 	l := logging.Logger()
-	l.Info("joined", "rank", env.Rank, "size", env.Size, "transport", env.Transport)
+	l.Info("joined", "rank", env.Rank, "size", env.Size, "transport", env.Transport, "respawned", env.Respawned)
 	if reason := a.self.FallbackReason; reason != "" {
 		l.Warn("shares no memory with ranks of its host, and reaches them over TCP", "rank", env.Rank, "reason", reason)
+	}
+}
+
+// logDenied logs, when the process leaves, what the system has kept from being fast.
+func (a *attached) logDenied() {
+	if a.shared == nil {
+		return
+	}
+	l := logging.Logger()
+	if a.shared.CMADenied() {
+		l.Warn("may not read the memory of other ranks: long messages were copied twice", "rank", a.Rank())
+		a.launcher.ReportCMADenied() // for chorale run -v alone
+	}
+	if reason := a.shared.HugePagesDenied(); reason != nil {
+		l.Warn("memory of long messages was left in small pages, from which they are copied more slowly", "rank", a.Rank(), "reason", reason)
 	}
 }
 
@@ -438,10 +453,7 @@ func (a *attached) reportPeer(err error) {
 
 func (a *attached) Close() error {
 	a.closing.Do(func() {
-		if a.shared != nil && a.shared.CMADenied() {
-			logging.Logger().Warn("may not read the memory of other ranks: long messages were copied twice", "rank", a.Rank())
-			a.launcher.ReportCMADenied() // for chorale run -v alone
-		}
+		a.logDenied()
 		if failed := a.failed.Load(); failed != nil {
 			a.launcher.ReportAbort((*failed).Error())
 		}

@@ -240,6 +240,24 @@ func TestANewcomerThatDiesMakesRoomForTheNext(t *testing.T) {
 	}
 }
 
+func TestTheLogHasWhoIsStartedAnewAndWhoTakesItIn(t *testing.T) {
+	r := new(result)
+	cfg := continuing(config(t, 2, "newcomers", "", t.TempDir()), r)
+	cfg.Respawn, cfg.Env = 1, append(os.Environ(), "CHORALE_LOG=info")
+	err := Run(t.Context(), cfg)
+	for want, times := range map[string]int{
+		"msg=joined rank=0 size=2 transport=shm respawned=false": 1,
+		"msg=joined rank=1 size=2 transport=shm respawned=false": 1,
+		"msg=joined rank=1 size=2 transport=shm respawned=true":  1,
+		"msg=regrouped rank=0 size=2 newcomers=1":                1,
+		"msg=regrouped": 1,
+	} {
+		if err != nil || strings.Count(r.err.String(), want) != times {
+			t.Errorf("error %v: want %q %d times in\n%s", err, want, times, &r.err)
+		}
+	}
+}
+
 func TestANewcomerThatNobodyNeedsEndsQuietly(t *testing.T) {
 	for _, what := range []string{"waits", "sleeps"} {
 		r := new(result)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/chorale-go/chorale/internal/logging"
+	"github.com/chorale-go/chorale/internal/ranklist"
 	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/transport"
 )
@@ -44,7 +46,7 @@ func (e JobEnv) inGroup(g control.Group) JobEnv {
 }
 
 // joinGroup joins a group. The error names a rank as the job counts it.
-func joinGroup(ctx context.Context, job JobEnv, g control.Group) (transport.Endpoint, JobEnv, error) {
+func joinGroup(ctx context.Context, job JobEnv, g control.Group) (*attached, JobEnv, error) {
 	if !slices.Contains(g.Ranks, job.Rank) || g.Hosts != nil && len(g.Hosts) != len(g.Ranks) {
 		return nil, job, fmt.Errorf("the launcher's group of ranks %v on hosts %v has no place for rank %d", g.Ranks, g.Hosts, job.Rank)
 	}
@@ -77,6 +79,8 @@ func (a *attached) regroupOf(job JobEnv) Regroup {
 			a.launcher.LeaveGroup(id, err)
 			return nil, JobEnv{}, fmt.Errorf("rank %d does not regroup: %w", a.rank, err)
 		}
+		newcomers := slices.DeleteFunc(slices.Clone(g.Ranks), func(rank int) bool { return slices.Contains(members, rank) })
+		logging.Logger().Info("regrouped", "rank", env.Rank, "size", env.Size, "newcomers", ranklist.String(newcomers))
 		return ep, env, nil
 	}
 }
@@ -98,8 +102,12 @@ func joinAsNewcomer(ctx context.Context, job JobEnv) (transport.Endpoint, JobEnv
 		}
 		ep, env, err := joinGroup(ctx, job, g)
 		done(err == nil)
-		if err == nil || !errors.As(err, new(*transport.PeerError)) {
-			return ep, env, err
+		if err == nil {
+			ep.logJoined(env)
+			return ep, env, nil
+		}
+		if !errors.As(err, new(*transport.PeerError)) {
+			return nil, env, err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type arena struct {
 	mem       []byte
 	heap      *heap
 	committed []bool // by huge page
+	denied    error  // why the kernel has made no huge pages, the first time
 	closed    bool
 }
 
@@ -94,7 +96,8 @@ func (a *arena) commit(s *segment, rank int, x extent) error {
 		if err := commit(s.file, s.arenaOf(rank)+int64(at), int64(length)); err != nil {
 			return err
 		}
-		collapse(uintptr(unsafe.Pointer(&a.mem[at])), uintptr(length))
+		_, denied, _ := collapse(uintptr(unsafe.Pointer(&a.mem[at])), uintptr(length))
+		a.denied = cmp.Or(a.denied, denied)
 		for ; i < n; i++ {
 			a.committed[i] = true
 		}

@@ -223,6 +223,17 @@ func (e *Endpoint) CMADenied() bool {
 	return e.cma.denied
 }
 
+// HugePagesDenied returns why the kernel has left memory of this rank in small pages, from
+// which long messages were to go, or nil if it has not.
+func (e *Endpoint) HugePagesDenied() error {
+	e.arena.mu.Lock()
+	denied := e.arena.denied
+	e.arena.mu.Unlock()
+	e.engine.Lock()
+	defer e.unlock()
+	return cmp.Or(denied, e.out.promoter.denied)
+}
+
 // Release implements [transport.Endpoint].
 func (e *Endpoint) Release(context uint32) {
 	e.engine.Lock()

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"time"
 	"unsafe"
 )
@@ -14,6 +15,7 @@ type promoter struct {
 	due    *hugePage     // that is to be moved next
 	moving bool          // a goroutine moves one
 	next   time.Time     // before which none is moved
+	denied error         // why the kernel has not moved one, the first time
 }
 
 // An extent is a piece of memory that could be one huge page.
@@ -66,10 +68,10 @@ func (d *promoter) move(e *Endpoint) {
 	}
 	d.due, d.moving = nil, true
 	e.engine.GoUnlocked(func() {
-		later, cost := collapse(first*hugePageLen, n*hugePageLen)
+		later, denied, cost := collapse(first*hugePageLen, n*hugePageLen)
 		e.engine.Lock()
 		defer e.unlock()
-		d.moving = false
+		d.moving, d.denied = false, cmp.Or(d.denied, denied)
 		d.next = time.Now().Add(time.Duration(movingShare*e.wait.RanksPerCore-1) * cost)
 		for number := first; number < first+n; number++ {
 			if x := d.page(number); x.number == number {

@@ -105,6 +105,9 @@ func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
 	if tried != 1 {
 		t.Errorf("it was tried %d times", tried)
 	}
+	if e.HugePagesDenied() == nil {
+		t.Error("nothing says that memory stays in small pages")
+	}
 	if n := inHugePages(t, data); n != 0 {
 		t.Errorf("%d KiB lie in huge pages", n)
 	}

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -218,13 +219,25 @@ func allowPtrace() {
 
 // collapse moves memory of this process to huge pages, if the kernel can, and returns
 // the processor time that it took. Later reports whether to try again soon, because
-// another process reads the memory just now.
-func collapse(address, n uintptr) (later bool, took time.Duration) {
+// another process reads the memory just now. Denied is why the kernel has not done it, and
+// would not do it soon.
+func collapse(address, n uintptr) (later bool, denied error, took time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := threadTime()
 	_, _, errno := syscall.Syscall(unix.SYS_MADVISE, address, n, unix.MADV_COLLAPSE)
-	return errno == unix.EAGAIN || errno == unix.EBUSY, threadTime() - start
+	took = threadTime() - start
+	switch errno {
+	case 0:
+		return false, nil, took
+	case unix.EAGAIN, unix.EBUSY:
+		return true, nil, took
+	case unix.EINVAL: // of an old kernel, of one without them, of a process and of a mapping that shall have none
+		return false, errors.New("they need Linux 6.1, and neither the process nor the memory may be kept from having them"), took
+	case unix.ENOMEM:
+		return false, errors.New("no huge page was free"), took
+	}
+	return false, errno, took
 }
 
 // threadTime returns how long this thread has had a processor.

@@ -17,20 +17,20 @@ func createMemory(_, _ int64) (*os.File, error) {
 	return nil, fmt.Errorf("shared memory between processes needs Linux, this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-func reopen(*os.File) (file, own *os.File, err error)            { return nil, nil, errors.ErrUnsupported }
-func mapFile(*os.File, int64, int) ([]byte, error)               { return nil, errors.ErrUnsupported }
-func unmapFile([]byte) error                                     { return nil }
-func commit(*os.File, int64, int64) error                        { return errors.ErrUnsupported }
-func decommit([]byte)                                            {}
-func holdsRank(*os.File, int, int64, int64) bool                 { return false }
-func lockRank(*os.File, int) bool                                { return true }
-func rankLocked(*os.File, int) bool                              { return true }
-func futexWait(*uint32, uint32, time.Duration)                   {}
-func futexWake(*uint32)                                          {}
-func yield()                                                     {}
-func core() int                                                  { return -1 }
-func migrate(int)                                                {}
-func allowPtrace()                                               {}
-func collapse(uintptr, uintptr) (later bool, took time.Duration) { return false, 0 }
+func reopen(*os.File) (file, own *os.File, err error)        { return nil, nil, errors.ErrUnsupported }
+func mapFile(*os.File, int64, int) ([]byte, error)           { return nil, errors.ErrUnsupported }
+func unmapFile([]byte) error                                 { return nil }
+func commit(*os.File, int64, int64) error                    { return errors.ErrUnsupported }
+func decommit([]byte)                                        {}
+func holdsRank(*os.File, int, int64, int64) bool             { return false }
+func lockRank(*os.File, int) bool                            { return true }
+func rankLocked(*os.File, int) bool                          { return true }
+func futexWait(*uint32, uint32, time.Duration)               {}
+func futexWake(*uint32)                                      {}
+func yield()                                                 {}
+func core() int                                              { return -1 }
+func migrate(int)                                            {}
+func allowPtrace()                                           {}
+func collapse(uintptr, uintptr) (bool, error, time.Duration) { return false, nil, 0 }
 
 func readPeer(int, []byte, uintptr, *uint64, uintptr) error { return errors.ErrUnsupported }
