@@ -50,7 +50,9 @@ message.
 --against lays the simulation of a call beside the real ones in a timeline that
 chorale run --trace has written: of each step the share of the whole time, where
 they part, and which ranks came late. The call is the one that took the most time;
-OP, -n, --algorithm, --root and -m select another.
+OP, -n, --algorithm, --root and -m select another. With -o, a picture shows both on
+one axis, with a pair of bars for each rank, and outlines in red where they part: an
+SVG, a page of HTML with the table, or (.json) two processes for Perfetto.
 
 --format json prints one value for each combination, of the shape that docs/json.md
 gives.`,
@@ -63,10 +65,11 @@ gives.`,
   chorale sim bcast -n 4..64 --algorithm binomial,chain --topology full,ring
   chorale sim mine.txt --topology net.dot
   chorale sim allgather -n 8 --algorithm ring --format trace > ring.json
-  chorale sim --against run.json --ts 50`,
+  chorale sim --against run.json --ts 50 -o compared.svg`,
 	}
 	s := addSimulation(cmd)
 	against := cmd.Flags().String("against", "", "compare the calls in the timeline of a real run with their simulation")
+	output := cmd.Flags().StringP("output", "o", "", "of --against: draw both timelines in this file too, .svg, .html or .json; - for an SVG alone")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if *against != "" {
 			return nil
@@ -89,7 +92,10 @@ gives.`,
 	format := addFormat(cmd, "table", "csv", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *against != "" {
-			return s.against(cmd, *against, args, format.value)
+			return s.against(cmd, *against, args, format.value, *output)
+		}
+		if *output != "" {
+			return callErrorf("-o %s: want --against TIMELINE, or chorale draw for a picture of a simulation alone", *output)
 		}
 		each := s.each()
 		if len(each)*len(args) > 1 {

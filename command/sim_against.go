@@ -101,6 +101,8 @@ type comparison struct {
 	Widest int            `json:"widest"` // the first step whose shares differ most, from 1; 0 if there are no steps
 	Late   []comparedLate `json:"late"`
 	Notes  []string       `json:"notes"`
+
+	typical realCall // the median of those that are compared
 }
 
 type comparedShare struct {
@@ -127,6 +129,10 @@ type comparedLate struct {
 	By    float64 `json:"by"`    // seconds after the first, the mean of these calls
 }
 
+func (l comparedLate) String() string {
+	return fmt.Sprintf("rank %d came last to %.0f%% of the calls, %s after the first", l.Rank, 100*l.Share, secondsText(l.By))
+}
+
 // partsBy is the difference between a real and a simulated share from which they part.
 const partsBy = 0.05
 
@@ -139,7 +145,7 @@ func newComparison(kind realKind, calls []realCall, r *sim.Result) *comparison {
 	calls = slices.Clone(calls)
 	slices.SortStableFunc(calls, func(a, b realCall) int { return cmp.Compare(a.time(), b.time()) })
 	calls = calls[:(len(calls)+1)/2]
-	c.Compared = len(calls)
+	c.Compared, c.typical = len(calls), calls[len(calls)/2]
 
 	steps := make([]float64, len(r.PerStep))
 	lasts := make([]map[int]int, len(r.PerStep))
@@ -246,9 +252,14 @@ func lateRanks(calls []realCall) []comparedLate {
 
 // against compares a timeline with the simulation of its calls: those that the command line
 // selects, or else the kind that took the most time.
-func (s *simulation) against(cmd *cobra.Command, name string, args []string, format string) error {
+func (s *simulation) against(cmd *cobra.Command, name string, args []string, format, output string) error {
 	if format != "table" && format != "json" {
 		return callErrorf("--format %s: want table or json with --against", format)
+	}
+	if output != "" {
+		if _, err := comparisonPicture(output); err != nil {
+			return err
+		}
 	}
 	if len(args) > 1 || len(s.each()) > 1 {
 		return callErrorf("--against compares one kind of call: want at most one OP, and one value of each flag")
@@ -284,6 +295,11 @@ func (s *simulation) against(cmd *cobra.Command, name string, args []string, for
 	c.Notes = append([]string{}, f.Notes...)
 	if len(others) > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("the timeline has other calls, as %v", others[0]))
+	}
+	if output != "" {
+		if err := c.writePicture(cmd, output, "Simulated and real: "+e.title, r); err != nil || output == "-" {
+			return err
+		}
 	}
 	if format == "json" {
 		return printJSON(cmd.OutOrStdout(), c)
@@ -379,7 +395,7 @@ func (c *comparison) print(w io.Writer, title string) error {
 		say("no step's share differs by %.0f points", 100*partsBy)
 	}
 	for _, l := range c.Late[:min(len(c.Late), 4)] {
-		say("rank %d came last to %.0f%% of the calls, %s after the first", l.Rank, 100*l.Share, secondsText(l.By))
+		say("%v", l)
 	}
 	for _, note := range c.Notes {
 		say("note: %s", note)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/draw"
 	"github.com/chorale-go/chorale/internal/trace"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/sim"
@@ -62,6 +63,23 @@ func TestAComparisonFindsTheStepThatIsSlow(t *testing.T) {
 		if c.Widest != slow+1 || c.Steps[slow].differs() < partsBy {
 			t.Errorf("%s: differs most in step %d: want step %d, which takes five times as long: %+v", algorithm, c.Widest, slow+1, c.Steps)
 		}
+		if p := same.picture(e.title, r); len(p.Ranks) != 8 || marked(p) != 0 {
+			t.Errorf("%s: the picture of a real run like the simulation has %d marks on %d ranks", algorithm, marked(p), len(p.Ranks))
+		}
+		p := c.picture(e.title, r)
+		if !p.Steps[slow].Parts || marked(p) == 0 {
+			t.Errorf("%s: the picture does not mark step %d", algorithm, slow+1)
+		}
+		for rank, spans := range p.Ranks {
+			if n := len(spans); n == 0 || spans[n-1].SimulatedEnd != 1 || math.Abs(spans[n-1].RealEnd-1) > 1e-3 {
+				t.Errorf("%s: rank %d has the spans %+v, which do not end with the whole", algorithm, rank, spans)
+			}
+			for _, s := range spans {
+				if s.Step == slow && !s.Parts {
+					t.Errorf("%s: the picture does not mark step %d of rank %d", algorithm, slow+1, rank)
+				}
+			}
+		}
 		sum := c.Rest.Real
 		for _, step := range c.Steps {
 			sum += step.Real
@@ -79,6 +97,23 @@ func TestAComparisonFindsTheStepThatIsSlow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// marked counts what a picture marks.
+func marked(p draw.Comparison) (n int) {
+	for _, s := range p.Steps {
+		if s.Parts {
+			n++
+		}
+	}
+	for _, spans := range p.Ranks {
+		for _, s := range spans {
+			if s.Parts {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func TestACallThatARankLacksIsNotCompared(t *testing.T) {
