@@ -143,7 +143,7 @@ func (f *comparisonFigure) drawAxes() {
 			break
 		}
 	}
-	scale := func(y, tick, text, whole float64, name string) {
+	scale := func(y, tick, text, beyond, whole float64, name string) {
 		f.empty("line", "x1", f.left, "y1", y, "x2", f.left+f.width, "y2", y, "stroke", muted, "stroke-width", 1)
 		if whole > 0 {
 			for _, t := range roundTicks(whole, int(f.width/90)) {
@@ -151,10 +151,10 @@ func (f *comparisonFigure) drawAxes() {
 				f.text(f.x(t/whole), y+text, shortNumber(t), "text-anchor", "middle", "style", "font-size:12px")
 			}
 		}
-		f.text(f.left+f.width/2, y+text*2+tick/2-1, name, "text-anchor", "middle", "style", "font-size:13px;fill:"+muted)
+		f.text(f.left+f.width/2, y+text+beyond, name, "text-anchor", "middle", "style", "font-size:13px;fill:"+muted)
 	}
-	scale(top, -4, -9, f.Simulated, "simulated time, in the unit of ts")
-	scale(bottom, 4, 18, f.Real*size, "real time in "+unit+", from when the last rank came")
+	scale(top, -4, -9, -17, f.Simulated, "simulated time, in the unit of ts")
+	scale(bottom, 4, 18, 19, f.Real*size, "real time in "+unit+", from when the last rank came")
 }
 
 // drawStrips draws the steps of all ranks, and how each real one has moved.

@@ -57,7 +57,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Copy != nil {
 		fmt.Fprintf(w, "this machine copies %sB/s in memory: %d MiB, one thread, the best of %d\n", amount(*r.Copy), copyBytes>>20, copies)
 	}
-	_, err := fmt.Fprintln(w, "calls and bytes are of all ranks, times and B/s the mean of the ranks")
+	_, err := fmt.Fprintln(w, "ΣCALLS and ΣBYTES are sums over the P ranks, TIME/P and B/s means")
 	return err
 }
 
@@ -108,7 +108,7 @@ func (r *Report) late() (lines []string) {
 func (r *Report) table(width int) []string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(t, "WHERE\tCALL\tCALLS\tBYTES\tTIME\tWAIT\tMAX/MEAN\tB/s\tALGORITHM")
+	fmt.Fprintln(t, "WHERE\tCALL\tΣCALLS\tΣBYTES\tTIME/P\tWAIT\tMAX/MEAN\tB/s\tALGORITHM")
 	for i := range r.Lines {
 		l := &r.Lines[i]
 		waiting := "-"
