@@ -22,6 +22,20 @@ func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the test has waited for too long"))
 }
 
+// onDups runs f on p ranks over each transport, with the communicator of all ranks and another
+// one of them. The calls of f are to return by themselves.
+func onDups(t *testing.T, p int, f func(ctx context.Context, c, d *chorale.Comm) error) {
+	onEachTransport(t, p, func(ctx context.Context, c *chorale.Comm) error {
+		ctx, cancel := soon(ctx)
+		defer cancel()
+		d, err := c.Dup(ctx)
+		if err != nil {
+			return err
+		}
+		return f(ctx, c, d)
+	})
+}
+
 // fails returns an error unless a call has failed with an error that holds want, because of a
 // rank of the job.
 func fails(what string, err, want error, peer int) error {
@@ -42,13 +56,7 @@ func sumOf(ctx context.Context, c *chorale.Comm, mine, want int) error {
 }
 
 func TestRevokeFailsWhatIsInProgressAndWhatComesLaterOnOneCommunicator(t *testing.T) {
-	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
-		ctx, cancel := soon(ctx)
-		defer cancel()
-		d, err := c.Dup(ctx)
-		if err != nil {
-			return err
-		}
+	onDups(t, 3, func(ctx context.Context, c, d *chorale.Comm) error {
 		prepared, err := chorale.Prepare(d, func(ctx context.Context, c *chorale.Comm) error { return chorale.Barrier(ctx, c) })
 		if err != nil {
 			return err
@@ -139,13 +147,7 @@ func TestALostRankFailsItsCommunicatorsAndNoOther(t *testing.T) {
 
 func TestTheEndOfAContextFailsTheCommunicatorOfTheCallAlone(t *testing.T) {
 	late := errors.New("too late")
-	onEachTransport(t, 3, func(ctx context.Context, c *chorale.Comm) error {
-		ctx, cancel := soon(ctx)
-		defer cancel()
-		d, err := c.Dup(ctx)
-		if err != nil {
-			return err
-		}
+	onDups(t, 3, func(ctx context.Context, c, d *chorale.Comm) error {
 		if c.Rank() == 0 {
 			short, cancel := context.WithTimeoutCause(ctx, 5*time.Millisecond, late)
 			defer cancel()
@@ -439,13 +441,7 @@ func TestAgreeAndShrinkThatMeetAreAMismatch(t *testing.T) {
 }
 
 func TestOneAgreementOfACommunicatorAtATime(t *testing.T) {
-	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
-		ctx, cancel := soon(ctx)
-		defer cancel()
-		d, err := c.Dup(ctx)
-		if err != nil {
-			return err
-		}
+	onDups(t, 2, func(ctx context.Context, c, d *chorale.Comm) error {
 		if c.Rank() == 0 {
 			agreed := make(chan error)
 			for range 2 {
@@ -457,7 +453,7 @@ func TestOneAgreementOfACommunicatorAtATime(t *testing.T) {
 			if err := <-agreed; !errors.Is(err, chorale.ErrBusy) { // the other waits for rank 1
 				return fmt.Errorf("got %v, want ErrBusy", err)
 			}
-			_, err = d.Agree(ctx, 1) // another one may
+			_, err := d.Agree(ctx, 1) // another one may
 			if err = errors.Join(err, chorale.Send(ctx, c, []int{1}, 1, 0), <-agreed); err != nil {
 				return err
 			}
