@@ -126,7 +126,7 @@ func (f *comparisonFigure) drawLegend() {
 	}
 	entry("simulated", "fill", stepTint(0), "stroke", stepColor(0))
 	entry("real", "fill", stepColor(0), "stroke", stepColor(0))
-	entry("they part here", "fill", "none", "stroke", red, "stroke-width", 2.5)
+	entry("they part here, by so many points", "fill", "none", "stroke", red, "stroke-width", 2.5)
 	f.text(x, y+11, "a color is a step of the simulated timeline", "style", "font-size:13px;fill:"+muted)
 }
 

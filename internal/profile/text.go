@@ -57,7 +57,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Copy != nil {
 		fmt.Fprintf(w, "this machine copies %sB/s in memory: %d MiB, one thread, the best of %d\n", amount(*r.Copy), copyBytes>>20, copies)
 	}
-	_, err := fmt.Fprintln(w, "ΣCALLS and ΣBYTES are sums over the P ranks, TIME/P and B/s means")
+	_, err := fmt.Fprintln(w, "CALLS and BYTES are sums over the P ranks, TIME/P and B/s are means")
 	return err
 }
 
@@ -108,7 +108,7 @@ func (r *Report) late() (lines []string) {
 func (r *Report) table(width int) []string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(t, "WHERE\tCALL\tΣCALLS\tΣBYTES\tTIME/P\tWAIT\tMAX/MEAN\tB/s\tALGORITHM")
+	fmt.Fprintln(t, "WHERE\tCALL\tCALLS\tBYTES\tTIME/P\tWAIT\tMAX/MEAN\tB/s\tALGORITHM")
 	for i := range r.Lines {
 		l := &r.Lines[i]
 		waiting := "-"
@@ -128,7 +128,7 @@ func (r *Report) table(width int) []string {
 
 // widths are how many characters of a place are shown, of its end: the first with which
 // the table is narrow enough, or else the last.
-var widths = []int{40, 32, 24, 21, 18}
+var widths = []int{40, 32, 24, 18}
 
 func (l *Line) where(width int) string {
 	if l.File == "" {

@@ -88,7 +88,9 @@ func TestSurvivorsGoOnWhenAHostIsLost(t *testing.T) {
 	for name, cable := range map[string]bool{"its cable is pulled out": true, "its processes are killed": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			has := func(p *program, ph *phase) bool { return ph.host != nil && ph.host.cable == cable }
+			has := func(p *program, ph *phase) bool { // and nobody else is lost, whom survivors notice first
+				return ph.host != nil && ph.host.cable == cable && !slices.ContainsFunc(ph.victims, func(v victim) bool { return v.when != withHost })
+			}
 			s := soak{seed: *seed, kind: "namespaces", first: firstJob("namespaces", has), most: 1}
 			jobs(t, &s)
 			if s.total.hosts != 1 || len(s.total.cuts) == 0 {
