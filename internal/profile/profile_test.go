@@ -9,7 +9,7 @@ import (
 
 func TestAPlaceHasAsMuchOfItsEndAsThereIsRoomFor(t *testing.T) {
 	for algorithm, want := range map[string]string{
-		"ring":                           "…ning/parameters.go:1041 allreduce",
+		"ring":                           "…g/parameters.go:1041 allreduce",
 		"recursive-halving-and-doubling": "…arameters.go:1041 allreduce",
 		// Without room, it is below the table.
 		"hierarchical,across=ring,within=binomial": "\n[1] hierarchical,across=ring,within=binomial\n",

@@ -128,7 +128,7 @@ func (r *Report) table(width int) []string {
 
 // widths are how many characters of a place are shown, of its end: the first with which
 // the table is narrow enough, or else the last.
-var widths = []int{40, 32, 24, 18}
+var widths = []int{40, 32, 24, 21, 18}
 
 func (l *Line) where(width int) string {
 	if l.File == "" {
