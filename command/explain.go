@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -214,7 +215,7 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 		return nil, callError{err}
 	}
 	if profile != nil {
-		if err := x.predict(e, profile, call); err != nil {
+		if err := x.predict(e, profile, call, q); err != nil {
 			return nil, callError{err}
 		}
 	}
@@ -273,7 +274,7 @@ func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, err
 }
 
 // predict simulates the call, the other algorithms, and other sizes and numbers of ranks.
-func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call) error {
+func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call, q selection.Query) error {
 	m := explain.Machine{Profile: p, Transport: e.Transport, Processors: x.processors}
 	time, parts, err := m.Parts(call)
 	var large *explain.TooLargeError
@@ -294,7 +295,16 @@ func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call)
 	if x.ranks > 1 {
 		x.sizes = m.BySize(call, explain.Octaves(explain.MinBytes, explain.MaxBytes), algorithms, x.constraints)
 	}
-	x.numbers = m.ByRanks(call, explain.Octaves(2, explain.MaxRanks), algorithms, x.constraints)
+	numbers := explain.Octaves(2, explain.MaxRanks)
+	chosen, err := changesByRanks(q, nil)
+	if err != nil {
+		return err
+	}
+	for _, r := range chosen[1:] {
+		numbers = append(numbers, r.From)
+	}
+	slices.Sort(numbers)
+	x.numbers = m.ByRanks(call, slices.Compact(numbers), algorithms, x.constraints)
 	for _, s := range x.sizes {
 		e.SimulatedSizes = append(e.SimulatedSizes, s.At)
 	}
@@ -304,31 +314,40 @@ func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call)
 	return nil
 }
 
-// changes finds where the choice changes.
+// changes finds where the choice changes. By the number of ranks it does only on one host.
 func (x *explainer) changes(e *explanation, q selection.Query) (err error) {
 	e.BySize, e.ByRanks = []explain.Range{}, []explain.Range{}
-	choose := func(q selection.Query) (explain.Choice, error) {
+	if x.collective != sched.Barrier {
+		if e.BySize, err = changesBySize(q, x.sizes); err != nil {
+			return err
+		}
+	}
+	if x.hosts == "" {
+		e.ByRanks, err = changesByRanks(q, x.numbers)
+	}
+	return err
+}
+
+// changesBySize finds from which size on a call runs another algorithm, or another is the
+// fastest.
+func changesBySize(q selection.Query, samples []explain.Sample) ([]explain.Range, error) {
+	sizes := explain.Octaves(explain.MinBytes, max(explain.MaxBytes, 2*q.Bytes))
+	return explain.Changes(sizes, true, func(bytes int) (explain.Choice, error) {
+		q.Bytes = bytes
 		c, err := selection.Choose(q)
 		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+	}, samples)
+}
+
+// changesByRanks is the same by the number of ranks.
+func changesByRanks(q selection.Query, samples []explain.Sample) ([]explain.Range, error) {
+	numbers := make([]int, explain.MaxRanks)
+	for i := range numbers {
+		numbers[i] = i + 1
 	}
-	if x.collective != sched.Barrier {
-		e.BySize, err = explain.Changes(explain.Octaves(explain.MinBytes, max(explain.MaxBytes, 2*x.bytes)), true, func(bytes int) (explain.Choice, error) {
-			q := q
-			q.Bytes = bytes
-			return choose(q)
-		}, x.sizes)
-	}
-	if err != nil || x.hosts != "" { // they are for this number of ranks
-		return err
-	}
-	all := make([]int, explain.MaxRanks)
-	for i := range all {
-		all[i] = i + 1
-	}
-	e.ByRanks, err = explain.Changes(all, false, func(p int) (explain.Choice, error) {
-		q := q
+	return explain.Changes(numbers, false, func(p int) (explain.Choice, error) {
 		q.Ranks = p
-		return choose(q)
-	}, x.numbers)
-	return err
+		c, err := selection.Choose(q)
+		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+	}, samples)
 }

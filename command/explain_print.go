@@ -211,15 +211,15 @@ func (m *measuredTime) unsure() string {
 // printRanges prints where the choice changes.
 func (e *explanation) printRanges(out *strings.Builder) error {
 	sizes := explain.Octaves(explain.MinBytes, explain.MaxBytes)
-	if err := printChanges(out, "BYTES", e.BySize, algo.FormatBytes, e.SimulatedSizes, sizes); err != nil {
+	if err := printChanges(out, "BYTES", "size", e.BySize, algo.FormatBytes, e.SimulatedSizes, sizes); err != nil {
 		return err
 	}
-	return printChanges(out, "RANKS", e.ByRanks, strconv.Itoa, e.SimulatedRanks, explain.Octaves(2, explain.MaxRanks))
+	return printChanges(out, "RANKS", "number", e.ByRanks, strconv.Itoa, e.SimulatedRanks, explain.Octaves(2, explain.MaxRanks))
 }
 
 // printChanges prints ranges of a quantity. It says how far the fastest of them were
 // simulated unless that is all.
-func printChanges(out *strings.Builder, quantity string, ranges []explain.Range, format func(int) string, simulated, all []int) error {
+func printChanges(out *strings.Builder, quantity, point string, ranges []explain.Range, format func(int) string, simulated, all []int) error {
 	if len(ranges) == 0 {
 		return nil
 	}
@@ -245,8 +245,9 @@ func printChanges(out *strings.Builder, quantity string, ranges []explain.Range,
 	if more := len(ranges) - maxRangeLines; more > 0 {
 		fmt.Fprintf(out, "and %d more: --format json has all\n", more)
 	}
-	if n := len(simulated); n > 0 && n < len(all) {
-		fmt.Fprintf(out, "FASTEST is simulated at %s alone, from %s to %s\n", plural(n, "point"), format(simulated[0]), format(simulated[n-1]))
+	complete := !slices.ContainsFunc(all, func(x int) bool { return !slices.Contains(simulated, x) })
+	if n := len(simulated); n > 0 && !complete {
+		fmt.Fprintf(out, "FASTEST is simulated at %s alone, up to %s\n", plural(n, point), format(simulated[n-1]))
 	}
 	return nil
 }

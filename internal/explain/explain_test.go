@@ -79,7 +79,7 @@ func TestAPartIsZeroWhereItsEffectIsAbsent(t *testing.T) {
 
 func TestATooLargeCallIsNotSimulated(t *testing.T) {
 	m := exampleMachine(64)
-	c := explain.Call{Collective: sched.AllToAll, Algorithm: "pairwise", Ranks: 1024, Bytes: 8}
+	c := explain.Call{Collective: sched.AllToAll, Algorithm: "pairwise", Ranks: 400, Bytes: 8}
 	var large *explain.TooLargeError
 	if _, err := m.Simulate(c); !errors.As(err, &large) || large.Messages < explain.MaxMessages {
 		t.Errorf("the error is %v", err)
@@ -87,9 +87,15 @@ func TestATooLargeCallIsNotSimulated(t *testing.T) {
 	if all := m.Rivals(c, explain.Candidates(c.Collective), explain.Constraints{}); len(all) == 0 {
 		t.Error("no algorithm with fewer messages was simulated")
 	}
-	sizes := m.BySize(c, explain.Octaves(explain.MinBytes, explain.MaxBytes), explain.Candidates(c.Collective), explain.Constraints{})
-	if len(sizes) > 1 {
-		t.Errorf("%d sizes are simulated: want few, or none", len(sizes))
+	c.Ranks = 1 << 24
+	if _, err := m.Simulate(c); !errors.As(err, &large) || large.Ranks != c.Ranks {
+		t.Errorf("the error is %v", err)
+	}
+	if all := m.BySize(c, explain.Octaves(explain.MinBytes, explain.MaxBytes), explain.Candidates(c.Collective), explain.Constraints{}); all != nil {
+		t.Errorf("%d sizes are simulated among %d ranks", len(all), c.Ranks)
+	}
+	if all := m.Rivals(c, explain.Candidates(c.Collective), explain.Constraints{}); len(all) > 0 {
+		t.Errorf("%d algorithms are simulated among %d ranks", len(all), c.Ranks)
 	}
 }
 

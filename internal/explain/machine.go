@@ -56,10 +56,19 @@ type Machine struct {
 // MaxMessages is how many messages a call may have that is simulated.
 const MaxMessages = 1 << 17
 
-// A TooLargeError says that a call has too many messages.
-type TooLargeError struct{ Messages float64 }
+// maxRanks is how many ranks a call may have that is simulated.
+const maxRanks = 1 << 14
+
+// A TooLargeError says that a call has too many ranks, or too many messages.
+type TooLargeError struct {
+	Ranks    int
+	Messages float64 // 0 where the ranks alone are too many
+}
 
 func (e *TooLargeError) Error() string {
+	if e.Messages == 0 {
+		return fmt.Sprintf("%d ranks are too many: want %d or fewer, or chorale sim, which takes more", e.Ranks, maxRanks)
+	}
 	return fmt.Sprintf("about %.3g messages are too many: want %d or fewer, or chorale sim, which takes more", e.Messages, MaxMessages)
 }
 
@@ -85,8 +94,11 @@ type experiment struct {
 
 // experiment prepares the simulation of a call, whose schedule is given.
 func (m *Machine) experiment(c Call, s *sched.Schedule) (e experiment, err error) {
+	if c.Ranks > maxRanks {
+		return e, &TooLargeError{Ranks: c.Ranks}
+	}
 	if n := s.Size().Messages; n > MaxMessages {
-		return e, &TooLargeError{n}
+		return e, &TooLargeError{c.Ranks, n}
 	}
 	full, err := topo.NewFull(c.Ranks)
 	if err != nil {

@@ -56,7 +56,7 @@ func (m *Machine) BySize(c Call, sizes []int, algorithms []string, constraints C
 		c.Bytes = bytes
 		return c
 	}
-	for c.Collective != sched.Barrier && len(sizes) > 1 {
+	for c.Collective != sched.Barrier && c.Ranks <= maxComparedRanks && len(sizes) > 1 {
 		messages := 0.0
 		for _, n := range sizes {
 			messages += at(n).messages(algorithms, constraints)

@@ -57,9 +57,17 @@ func (c Call) possible(algorithms []string, constraints Constraints) (calls []Ca
 	return calls, all
 }
 
+// maxComparedRanks is among how many ranks all algorithms are simulated. The programs of more
+// take long to make.
+const maxComparedRanks = 1 << 10
+
 // Rivals returns the times of a call by some algorithms, the least first. It leaves out those
-// that do not fit the call, and those with which all together have too many messages.
+// that do not fit the call, and those with which all together have too many messages. Among more than 1024
+// ranks there are none.
 func (m *Machine) Rivals(c Call, algorithms []string, constraints Constraints) (all []Rival) {
+	if c.Ranks > maxComparedRanks {
+		return nil
+	}
 	calls, schedules := c.possible(algorithms, constraints)
 	messages := 0.0
 	for i, call := range calls {
