@@ -234,6 +234,8 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 	return e, nil
 }
 
+const noProfile = "there is no profile of this machine: chorale tune makes one"
+
 // readProfile returns the profile, or nil if it does not say what the call takes: then the
 // explanation says why. It is an error if it was named and cannot be read.
 func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, error) {
@@ -245,13 +247,13 @@ func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, err
 	}
 	path, err := profilePath(x.profile)
 	if err != nil && !named {
-		e.NotPredicted = "there is no profile: chorale tune makes one"
+		e.NotPredicted = noProfile
 		return nil, nil
 	}
 	p, err := readProfile(x.profile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !named:
-		e.NotPredicted = "there is no profile of this machine: chorale tune makes one"
+		e.NotPredicted = noProfile
 		return nil, nil
 	case err != nil:
 		return nil, err
