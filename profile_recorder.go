@@ -60,6 +60,7 @@ type site struct {
 // size.
 type tally struct {
 	call  string // the name
+	how   string // the command that explains it; "" if there is none
 	calls atomic.Int64
 	slow  atomic.Bool // the last message that was timed was slow
 
@@ -69,7 +70,7 @@ type tally struct {
 	bytes int64 // that it has sent
 	time  time.Duration
 
-	_ [72]byte // the tallies of two ranks share no cache line, nor a pair of them
+	_ [56]byte // the tallies of two ranks share no cache line, nor a pair of them
 }
 
 func newRecorder() *recorder {
@@ -156,7 +157,7 @@ func (c *Comm) newTally(call *call) *tally {
 		c.identity.unplaced.Store(true)
 	}
 	r := c.job.recorder
-	t := &tally{call: call.key.collective.String(), bytes: int64(call.plan.Stats().Bytes)}
+	t := &tally{call: call.key.collective.String(), how: c.explaining(call), bytes: int64(call.plan.Stats().Bytes)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tallies = append(r.tallies, t)
@@ -175,7 +176,7 @@ func (r *recorder) record(c *Comm, call *call, sequence uint32, start time.Time,
 	defer r.mu.Unlock()
 	t := call.tally
 	t.row, t.time = r.row(at), elapsed
-	r.rows[t.row].Algorithm = call.algorithm
+	r.rows[t.row].Algorithm, r.rows[t.row].Explain = call.algorithm, t.how
 	r.tell(t)
 	sample := profile.Sample{
 		Context: c.contextOfJob(), Sequence: sequence, Row: t.row, Arrival: start.UnixNano(), Time: elapsed.Seconds(),

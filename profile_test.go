@@ -17,12 +17,12 @@ import (
 
 // A profileLine is a line of a profile, as docs/json.md shows it.
 type profileLine struct {
-	File, Call, Algorithm string
-	Line                  int
-	Calls, Bytes          int64
-	Time, Balance         float64
-	Waiting               *float64
-	Late                  *struct{ Rank int }
+	File, Call, Algorithm, Explain string
+	Line                           int
+	Calls, Bytes                   int64
+	Time, Balance                  float64
+	Waiting                        *float64
+	Late                           *struct{ Rank int }
 }
 
 // thisFile is this file with its folder, as a profile and an error have it.
@@ -67,6 +67,39 @@ func lineOf(t *testing.T, lines []profileLine, call string) profileLine {
 	}
 	t.Fatalf("no line for %s in %+v", call, lines)
 	return profileLine{}
+}
+
+func TestAProfileNamesTheCommandsThatExplainItsCalls(t *testing.T) {
+	minus := chorale.Op[int32]{Combine: func(a, b int32) int32 { return a - b }}
+	lines, text, err := profiled(t, 3, func(ctx context.Context, c *chorale.Comm) error {
+		counts, part := []int{1, 2, 3}, make([]int64, 1+c.Rank())
+		half := make([]byte, 512)
+		errs := []error{
+			chorale.AllReduce(ctx, c, make([]float64, 1024), make([]float64, 1024), chorale.Sum, chorale.WithAlgorithm("ring")),
+			chorale.Bcast(ctx, c, half, 2),
+			chorale.ReduceFunc(ctx, c, make([]int32, 2), make([]int32, 2), minus, 0),
+			chorale.AllGatherV(ctx, c, make([]int64, 6), part, counts),
+			chorale.Barrier(ctx, c),
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]string{
+		"allreduce": "chorale explain allreduce -n 3 -m 8K --transport inproc --algorithm ring",
+		"bcast":     "chorale explain bcast -n 3 -m 512 --transport inproc --root 2",
+		"reduce":    "chorale explain reduce -n 3 -m 8 --transport inproc --ordered",
+		"allgather": "chorale explain allgather -n 3 -m 16 --transport inproc --uneven",
+		"barrier":   "chorale explain barrier -n 3 --transport inproc",
+	} {
+		if got := lineOf(t, lines, call).Explain; got != want {
+			t.Errorf("%s: got %q, want %q", call, got, want)
+		}
+	}
+	if !strings.Contains(text, "\nwhat the longest calls should take, and why:\n  chorale explain ") {
+		t.Errorf("no commands in\n%s", text)
+	}
 }
 
 func TestAProfileSaysWhoWaitedForWhom(t *testing.T) {

@@ -74,16 +74,22 @@ type panel struct {
 	legend plot.Legend
 }
 
-// newPanel draws one collective. It returns nil if no row has a size.
-func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
+// newPanelOf returns an empty panel of times against a quantity, both logarithmic.
+func newPanelOf(title, quantity string) *panel {
 	p := &panel{plot.New(), plot.NewLegend()}
-	p.Title.Text = rows[0].Collective + ", " + rows[0].Transport
-	p.X.Label.Text, p.Y.Label.Text = "bytes", "µs"
+	p.Title.Text = title
+	p.X.Label.Text, p.Y.Label.Text = quantity, "µs"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(sizeTicks), plot.LogTicks{Prec: -1}
 	p.legend.Top, p.legend.Left = true, true
 	p.legend.TextStyle.Font.Size, p.legend.Padding = vg.Points(8), vg.Points(3)
 	p.Add(faintGrid())
+	return p
+}
+
+// newPanel draws one collective. It returns nil if no row has a size.
+func newPanel(rows []bench.Row, limits bench.Limits) (*panel, error) {
+	p := newPanelOf(rows[0].Collective+", "+rows[0].Transport, "bytes")
 
 	// A line is one algorithm's, or that of the algorithms selected for each size.
 	compared := slices.ContainsFunc(rows, func(r bench.Row) bool { return r.Winner })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/profile"
 	"github.com/chorale-go/chorale/internal/trace"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -42,14 +43,15 @@ func TestNoLineOfAHelpOrAListIsTooLongForATerminal(t *testing.T) {
 func TestNoTableIsTooWideForATerminal(t *testing.T) {
 	dir := t.TempDir()
 	wrong, recorded, timeline := filepath.Join(dir, "wrong.txt"), filepath.Join(dir, "job.0"), filepath.Join(dir, "run.json")
+	profiled := filepath.Join(dir, "profile.json")
 	text := "schedule allreduce an-algorithm-of-my-own-with-a-name,and=parameters\nranks 200\nrank 0\nstep\nsend in 0..1 to"
 	for rank := 1; rank < 200; rank++ {
 		text += " " + strconv.Itoa(rank)
 	}
 	place := profile.Place{File: "a_file_with_a_long_name.go", Line: 12345, Call: "reduce-scatter"}
-	row := profile.Row{Place: place, Algorithm: "hierarchical,hosts=16x64", Calls: 123456789, Bytes: 1 << 42, Time: 123456}
+	row := profile.Row{Place: place, Algorithm: "hierarchical,hosts=16x64", Explain: "chorale explain reduce-scatter -n 1000 -m 1023K --transport shm --hosts 16x64 --algorithm hierarchical,hosts=16x64", Calls: 123456789, Bytes: 1 << 42, Time: 123456}
 	record := profile.Record{Rank: 999, Size: 1000, Elapsed: 123456.7, Rows: []profile.Row{row}}
-	for file, content := range map[string][]byte{wrong: []byte(text + "\n"), recorded: record.Encode(), timeline: longTimeline(t)} {
+	for file, content := range map[string][]byte{wrong: []byte(text + "\n"), recorded: record.Encode(), timeline: longTimeline(t), profiled: slowProfile(t)} {
 		if err := os.WriteFile(file, content, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +65,9 @@ func TestNoTableIsTooWideForATerminal(t *testing.T) {
 		"show alltoall -n 24 --algorithm direct",
 		"show allreduce -n 64 --bytes 1M --processors 64 --transport tcp",
 		"show allreduce -n 64 --bytes 8 --hosts 7+9+11+5+8+10+6+8",
+		"explain allreduce -n 64 -m 1M --transport tcp --processors 2",
+		"explain alltoall -n 16 -m 1K --transport shm --processors 2 --profile " + profiled,
+		"explain allreduce -n 64 -m 8 --hosts 7+9+11+5+8+10+6+8",
 		"env",
 		"list",
 		"list allreduce",
@@ -97,6 +102,22 @@ func TestNoTableIsTooWideForATerminal(t *testing.T) {
 			}
 		}
 	}
+}
+
+// slowProfile returns the profile of a machine on which everything takes long.
+func slowProfile(t *testing.T) []byte {
+	t.Helper()
+	slow := model.Exactly(12345.678)
+	p := model.Profile{
+		Version: model.ProfileVersion,
+		Node:    model.Node{Processors: 2, Memory: []model.Bandwidth{{Movers: 1, Rate: model.Exactly(0.1)}}},
+		Links:   []model.Link{{Transport: "shm", OneWay: model.Line(12345.678, 1.234), Exchange: model.Line(12345.678, 1.234), Call: slow, Step: slow, Switch: slow}},
+	}
+	var out bytes.Buffer
+	if err := p.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // longTimeline returns the file of a timeline of one call with many steps, which took long.

@@ -33,6 +33,7 @@ func TestThePageOnJSONShowsTheShapesThatArePrinted(t *testing.T) {
 		"sim": jsonShape(reflect.TypeFor[simulated](), ""), "bench": jsonShape(reflect.TypeFor[measurement](), ""),
 		"against": jsonShape(reflect.TypeFor[comparison](), ""),
 		"tune":    jsonShape(reflect.TypeFor[model.Profile](), ""),
+		"explain": jsonShape(reflect.TypeFor[explanation](), ""),
 		"profile": jsonShape(reflect.TypeFor[profile.Report](), ""),
 		"env":     jsonShape(reflect.TypeFor[launch.Report](), ""), "show": strings.TrimSpace(string(shown)),
 	}

@@ -105,7 +105,7 @@ Start with a run, then look at what it did: list names the algorithms, show list
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newTune(), newEnv(), newProfile(), newTrace(), newGuard(), newAgent(), newBenchRank())
+	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newTune(), newExplain(), newEnv(), newProfile(), newTrace(), newGuard(), newAgent(), newBenchRank())
 	onlyOnce(root)
 	if name := program(); name != "chorale" {
 		rename(root, name)
@@ -127,7 +127,7 @@ func rename(cmd *cobra.Command, name string) {
 }
 
 // command is a call of the command in a text.
-var command = regexp.MustCompile(`(^|[\s|(])chorale (run|list|show|check|sim|draw|bench|tune|env|profile|trace)\b`)
+var command = regexp.MustCompile(`(^|[\s|(])chorale (run|list|show|check|sim|draw|bench|tune|explain|env|profile|trace)\b`)
 
 // nearestFlag returns the flag of a verb that may be meant by a name, or nothing.
 func nearestFlag(cmd *cobra.Command, name string) string {

@@ -155,28 +155,36 @@ func chosenFor(c sched.Collective, bytes int) string {
 	return fmt.Sprintf(" for %s bytes: ", algo.FormatBytes(bytes))
 }
 
-// selectedHere returns the algorithm that a call selects in a job on this machine, or on one
-// with the processors of the query, unless that is 0. Ranks on several hosts use TCP, and
-// have a processor each.
-func selectedHere(q selection.Query) (choice selection.Choice, err error) {
-	p, transport := q.Ranks, q.Transport
+// selectedHere returns the algorithm that a call selects in a job on this machine: see here.
+func selectedHere(q selection.Query) (selection.Choice, error) {
+	q, err := here(q)
+	if err != nil {
+		return selection.Choice{}, err
+	}
+	return selection.Choose(q)
+}
+
+// here completes a query with the transport and the processors of a job on this machine, or
+// on one with the processors of the query, unless that is 0. Ranks on several hosts use TCP,
+// and have a processor each.
+func here(q selection.Query) (_ selection.Query, err error) {
 	switch {
 	case q.Processors > 0, q.Hosts != "":
-	case transport == "inproc":
+	case q.Transport == "inproc":
 		q.Processors = processors.Parallel()
 	default:
 		q.Processors = processors.Available()
 	}
 	switch {
-	case transport == "inproc", transport == "mpi":
+	case q.Transport == "inproc", q.Transport == "mpi":
 	case q.Hosts != "":
 		q.Transport = "tcp"
 	default:
-		if q.Transport, err = launch.Resolve(transport, p); err != nil {
-			return choice, err
+		if q.Transport, err = launch.Resolve(q.Transport, q.Ranks); err != nil {
+			return q, err
 		}
 	}
-	return selection.Choose(q)
+	return q, nil
 }
 
 // checkBytes returns an error for a size of a rank's message that cannot be counted

@@ -9,15 +9,18 @@ import (
 	"testing"
 )
 
-const simulatorPage = "../docs/simulator.md"
-
-// In the page's console blocks, a command stands after a $, with its output below. A
-// block whose kind is followed by a name is a file of that name.
 func TestThePageOnTheSimulatorShowsTheOutputOfItsCommands(t *testing.T) {
+	showsItsOutput(t, "../docs/simulator.md")
+}
+
+// showsItsOutput runs the commands of a page. In its console blocks, a command stands after a
+// $, with its output below. A block whose kind is followed by a name is a file of that name.
+func showsItsOutput(t *testing.T, name string) {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the page's commands are for a POSIX shell")
 	}
-	page, err := os.ReadFile(simulatorPage)
+	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +45,16 @@ func TestThePageOnTheSimulatorShowsTheOutputOfItsCommands(t *testing.T) {
 	switch {
 	case fresh.String() == string(page):
 	case *update:
-		if err := os.WriteFile(simulatorPage, []byte(fresh.String()), 0o666); err != nil {
+		if err := os.WriteFile(name, []byte(fresh.String()), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is stale: go test ./command -update rewrites it", simulatorPage)
+		t.Errorf("%s is stale: go test ./command -update rewrites it", name)
 	}
+}
+
+func TestThePageOnExplainShowsTheOutputOfItsCommands(t *testing.T) {
+	showsItsOutput(t, "../docs/explain.md")
 }
 
 // transcript runs the commands of a block and returns it with their output.

@@ -32,6 +32,7 @@ type Place struct {
 type Row struct {
 	Place
 	Algorithm string  `json:"algorithm"` // that the last call ran; "" for a message
+	Explain   string  `json:"explain"`   // the command that explains the last call; "" for a message, and where there is none
 	Calls     int64   `json:"calls"`
 	Bytes     int64   `json:"bytes"` // that this rank has sent; of a receive, that it has received
 	Time      float64 `json:"time"`  // seconds
@@ -137,7 +138,7 @@ func Join(records []Record) Report {
 				s = &sums{Line: Line{Row: Row{Place: row.Place}}, waitedFor: map[int]float64{}}
 				all[row.Place] = s
 			}
-			s.Algorithm = cmp.Or(s.Algorithm, row.Algorithm)
+			s.Algorithm, s.Explain = cmp.Or(s.Algorithm, row.Algorithm), cmp.Or(s.Explain, row.Explain)
 			s.Calls, s.Bytes, s.Time = s.Calls+row.Calls, s.Bytes+row.Bytes, s.Time+row.Time
 			times[row.Place] += row.Time
 			if row.Algorithm != "" {

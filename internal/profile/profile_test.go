@@ -63,3 +63,24 @@ func TestLinesThatThereIsNoRoomForAreOthers(t *testing.T) {
 		t.Errorf("want %q in\n%s", want, &out)
 	}
 }
+
+// A command that is too long for a line goes on as a shell takes it; the same one is named once.
+func TestTheTextNamesTheCommandsThatExplainTheLongestCalls(t *testing.T) {
+	long := "chorale explain allreduce -n 8 -m 1K --transport tcp --hosts 4+4 --algorithm hierarchical,hosts=4+4,between=ring"
+	report := Join([]Record{{Size: 1, Rows: []Row{
+		{Place: Place{"a.go", 1, "allreduce"}, Explain: long, Calls: 1, Time: 5},
+		{Place: Place{"a.go", 2, "allreduce"}, Explain: long, Calls: 1, Time: 4},
+		{Place: Place{"a.go", 3, "send"}, Calls: 1, Time: 3},
+		{Place: Place{"a.go", 4, "barrier"}, Explain: "chorale explain barrier -n 8 --transport tcp", Calls: 1, Time: 2},
+	}}})
+	var out strings.Builder
+	want := `
+what the longest calls should take, and why:
+  chorale explain allreduce -n 8 -m 1K --transport tcp --hosts 4+4 --algorithm \
+    hierarchical,hosts=4+4,between=ring
+  chorale explain barrier -n 8 --transport tcp
+`
+	if err := report.WriteText(&out); err != nil || !strings.Contains(out.String(), want) {
+		t.Errorf("want%s in\n%s%v", want, &out, err)
+	}
+}

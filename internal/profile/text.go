@@ -51,6 +51,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, line := range r.late() {
 		fmt.Fprintln(w, line)
 	}
+	for _, line := range r.explain() {
+		fmt.Fprintln(w, line)
+	}
 	if r.Measured < 0.995 {
 		fmt.Fprintf(w, "waiting is from %s of the calls of collectives, spread evenly\n", percent(r.Measured, 1))
 	}
@@ -102,6 +105,34 @@ func (r *Report) late() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// explainMax is how many calls the text names the command of.
+const explainMax = 3
+
+// explain returns the commands that explain the calls that take the longest, and a line above
+// them. A long command goes on below itself, as a shell takes it.
+func (r *Report) explain() (lines []string) {
+	var known []string
+	for i := range r.Lines {
+		text := r.Lines[i].Explain
+		if text == "" || slices.Contains(known, text) || len(known) == explainMax {
+			continue
+		}
+		known = append(known, text)
+		line := " "
+		for word := range strings.FieldsSeq(text) {
+			if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word)+len(" \\") > columns {
+				lines, line = append(lines, line+" \\"), "   "
+			}
+			line += " " + word
+		}
+		lines = append(lines, line)
+	}
+	if lines == nil {
+		return nil
+	}
+	return append([]string{"what the longest calls should take, and why:"}, lines...)
 }
 
 // table returns the lines of the table. Of a place it has so many characters at most.
