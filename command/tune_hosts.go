@@ -234,7 +234,7 @@ func (r *tuneRank) links(ctx context.Context, processors int) (links []model.Hos
 		for _, pair := range class {
 			link.Pairs = append(link.Pairs, r.names(pairs[pair]))
 		}
-		// Of a class, the slowest pair has the longest time for a byte.
+		// The slowest pair tells which messages would take too long.
 		if link.Link, err = r.link(ctx, what, turns, sizesWithin(r.tuning.sizes(), times[measured[len(measured)-1]]), processors); err != nil {
 			return nil, err
 		}
