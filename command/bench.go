@@ -318,10 +318,18 @@ func (m *measurement) add(row bench.Row) {
 
 // showProgress replaces the line of progress on a terminal.
 func (m *measurement) showProgress(format string, args ...any) {
-	if m.progress != nil {
-		fmt.Fprintf(m.progress, "\r\x1b[K"+format, args...)
+	showProgress(m.progress, format, args...)
+}
+
+// showProgress replaces the line of progress on a terminal, or does nothing if w is nil.
+func showProgress(w io.Writer, format string, args ...any) {
+	if w != nil {
+		fmt.Fprintf(w, clearLine+format, args...)
 	}
 }
+
+// clearLine clears the line of a terminal.
+const clearLine = "\r\x1b[K"
 
 // markWinners marks the fastest algorithm for each call, if there are several.
 func (m *measurement) markWinners() {

@@ -68,19 +68,7 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int, transport str
 	if err != nil {
 		return err
 	}
-	rows, printed := io.Pipe()
-	read := make(chan error)
-	go func() {
-		for d := json.NewDecoder(rows); ; {
-			var row bench.Row
-			if err := d.Decode(&row); err != nil {
-				rows.CloseWithError(err) // so that a write does not block
-				read <- err
-				return
-			}
-			m.add(row)
-		}
-	}()
+	printed, read := decodeEach(m.add)
 	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
 	if transport == "mpi" {
 		err = runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
@@ -97,6 +85,25 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int, transport str
 		err = fmt.Errorf("reading what rank 0 measured: %w", bad)
 	}
 	return err
+}
+
+// decodeEach returns a pipe for JSON values, each of which it passes on, and a channel for the
+// error that ends that: io.EOF if the pipe was closed.
+func decodeEach[T any](each func(T)) (*io.PipeWriter, <-chan error) {
+	values, printed := io.Pipe()
+	read := make(chan error)
+	go func() {
+		for d := json.NewDecoder(values); ; {
+			var value T
+			if err := d.Decode(&value); err != nil {
+				values.CloseWithError(err) // so that a write does not block
+				read <- err
+				return
+			}
+			each(value)
+		}
+	}()
+	return printed, read
 }
 
 // runMPI runs ranks that exchange their messages over an MPI, by the launcher of that MPI.

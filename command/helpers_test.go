@@ -27,6 +27,12 @@ func progress() {
 	Main()
 }
 
+// brief is chorale, whose quick measurements of a machine are of a few sizes, once.
+func brief() {
+	quickly = effort{octaves: 7, repeats: 1, time: time.Millisecond}
+	Main()
+}
+
 // printLines LINES LENGTH prints lines of a character that only this rank uses, half of
 // them on standard error, without a pause. Then it appends its process number to the
 // file that PIDS names, if any.

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"chorale":          Main,
 		"chorale-progress": progress,
+		"chorale-brief":    brief,
 		"printlines":       printLines,
 		"checklines":       checkLines,
 		"waitfull":         waitFull,

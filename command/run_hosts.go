@@ -9,7 +9,7 @@ import (
 	"github.com/chorale-go/chorale/launch"
 )
 
-// remoteFlags are the flags of run and bench that say on which hosts the ranks run.
+// remoteFlags are the flags of run, bench and tune that say on which hosts the ranks run.
 type remoteFlags struct {
 	hosts    string
 	hostFile string

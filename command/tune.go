@@ -32,7 +32,7 @@ func newTune() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "tune",
-		Short: "Measure this machine, for predictions",
+		Short: "Measure this machine or a job's hosts, for predictions",
 		Long: `Measure this machine, and write what it takes into a profile: a JSON file from which
 sim --profile and bench --predict tell how long a collective takes here.
 
@@ -49,11 +49,17 @@ should run meanwhile: the profile says whether the machine was quiet. An interru
 ends the measurement, and writes nothing. Transports that are not measured keep what
 the profile has of them.
 
+With --hosts or --hostfile, each of the hosts measures itself, all of them at the same time,
+and then pairs of hosts measure the messages between them, one pair after another. Pairs
+that take the same are a class, and each class takes about half a minute. Hosts are reached
+as by chorale run; slots have no effect.
+
 --format json prints the profile.`,
 		Example: `  chorale tune
   chorale tune --quick --transport inproc --profile quick.json
   chorale sim allreduce -n 2 --profile quick.json --transport inproc
-  chorale bench allreduce -n 2 --transport shm --predict`,
+  chorale bench allreduce -n 2 --transport shm --predict
+  chorale tune --hosts node1,node2,node3 --transport shm --profile cluster.json`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
@@ -61,6 +67,8 @@ the profile has of them.
 	flags.Var(&transports, "transport", "the transports to measure, one or more of "+oneOfText(tunedTransports))
 	flags.BoolVar(&quick, "quick", false, "fewer sizes and shorter samples")
 	addProfile(cmd, &file)
+	var remote remoteFlags
+	remote.add(cmd)
 	format := addFormat(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := interruptible(cmd.Context())
@@ -69,11 +77,17 @@ the profile has of them.
 		if err != nil {
 			return callError{err}
 		}
-		t := tuning{effort: thoroughly, progress: terminal(os.Stderr)}
-		if quick {
-			t.effort = quickly
+		hosts, err := hostsToTune(cmd, &remote)
+		if err != nil {
+			return err
 		}
-		if err := t.measure(ctx, transports.values, profile); err != nil {
+		t := tuning{effort: effortOf(quick), progress: terminal(os.Stderr)}
+		if hosts != nil {
+			err = t.measureHosts(ctx, hosts, hostsTuning{Transports: transports.values, Quick: quick}, profile)
+		} else {
+			err = t.measure(ctx, transports.values, profile)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("%w: no profile is written", context.Cause(ctx))
 			}
@@ -174,8 +188,15 @@ type effort struct {
 
 var (
 	thoroughly = effort{octaves: 1, repeats: 5, time: 120 * time.Millisecond}
-	quickly    = effort{octaves: 2, repeats: 3, time: 30 * time.Millisecond}
+	quickly    = effort{octaves: 2, repeats: 3, time: 10 * time.Millisecond}
 )
+
+func effortOf(quick bool) effort {
+	if quick {
+		return quickly
+	}
+	return thoroughly
+}
 
 // largest is the longest message that is measured.
 const largest = 4 << 20
@@ -196,56 +217,77 @@ type tuning struct {
 
 // measure measures the machine and some transports, and puts what they take into a profile.
 func (t *tuning) measure(ctx context.Context, transports []string, into *model.Profile) error {
-	by := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		by = versionOf(info)
-	}
 	var err error
-	m := measurement{progress: t.progress}
-	m.showProgress("measuring copies, sums and the memory")
-	defer m.showProgress("")
+	t.showProgress("measuring copies, sums and the memory")
+	defer t.showProgress("")
 	if into.Node, err = tune.MeasureNode(ctx, t.repeats); err != nil {
 		return err
 	}
-	into.Node.Origin.Command = by
+	into.Node.Origin.Command = ownVersion()
 	for _, transport := range transports {
 		link, err := t.link(ctx, transport, into.Node.Processors)
 		if err != nil {
 			return err
 		}
-		link.Origin.Command = by
+		link.Origin.Command = ownVersion()
 		into.SetLink(link)
 	}
 	return nil
 }
 
+// ownVersion is the version of this command, as a profile has it.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return versionOf(info)
+	}
+	return "unknown"
+}
+
+func (t *tuning) showProgress(format string, args ...any) { showProgress(t.progress, format, args...) }
+
+// A linkJob measures some of the rows of a link.
+type linkJob struct {
+	into          *[]bench.Row
+	op, algorithm string
+	ranks         int
+	sizes         []int
+}
+
+// pairJobs lists what is measured of a link between two ranks that have a processor each.
+func pairJobs(rows *tune.Rows, sizes []int) []linkJob {
+	pieces := []int{tune.PieceBytes, 4 * tune.PieceBytes, 16 * tune.PieceBytes, 64 * tune.PieceBytes}
+	return []linkJob{
+		{&rows.OneWay, "bcast", "binomial", 2, sizes},
+		{&rows.Exchange, "shift", "direct", 2, sizes},
+		{&rows.Pipeline, "bcast", fmt.Sprintf("chain,segment=%d", tune.PieceBytes), 2, pieces},
+		{&rows.Call, "allreduce:half", "", 2, shortest},
+		{&rows.Rate, "rate", "", 2, shortest},
+	}
+}
+
+// shortest are the sizes of what is measured with short messages alone.
+var shortest = []int{8}
+
+// config returns what is to be measured for a job, a number of times.
+func (t *tuning) config(job linkJob, count int) benchConfig {
+	return benchConfig{
+		Collectives: []string{job.op}, Named: true, Algorithms: []string{job.algorithm}, Root: bench.RotatingRoot,
+		Sizes: job.sizes, Count: count, Time: t.time, Verify: true,
+	}
+}
+
 // link measures a transport.
 func (t *tuning) link(ctx context.Context, transport string, processors int) (model.Link, error) {
 	rows := tune.Rows{Before: tune.Observe()}
-	short, pieces := []int{8}, []int{tune.PieceBytes, 4 * tune.PieceBytes, 16 * tune.PieceBytes, 64 * tune.PieceBytes}
-	jobs := []struct {
-		into          *[]bench.Row
-		op, algorithm string
-		ranks         int
-		sizes         []int
-	}{
-		{&rows.OneWay, "bcast", "binomial", 2, t.sizes()},
-		{&rows.Exchange, "shift", "direct", 2, t.sizes()},
-		{&rows.Pipeline, "bcast", fmt.Sprintf("chain,segment=%d", tune.PieceBytes), 2, pieces},
-		{&rows.Call, "allreduce:half", "", 2, short},
-		{&rows.Rate, "rate", "", 2, short},
-		{&rows.Alone, "pingpong", "", 2, short},
-		{&rows.Together, "pingpong", "", max(2, processors*tune.PerProcessor), short},
-	}
+	jobs := append(pairJobs(&rows, t.sizes()),
+		linkJob{&rows.Alone, "pingpong", "", 2, shortest},
+		linkJob{&rows.Together, "pingpong", "", max(2, processors*tune.PerProcessor), shortest})
 	m := measurement{progress: t.progress}
 	for _, job := range jobs {
 		m.all += len(job.sizes) * t.repeats
 	}
 	for _, job := range jobs {
-		m.config = benchConfig{
-			Collectives: []string{job.op}, Named: true, Algorithms: []string{job.algorithm}, Root: bench.RotatingRoot,
-			Sizes: job.sizes, Count: t.repeats, Time: t.time, Verify: true,
-		}
+		m.config = t.config(job, t.repeats)
 		before := len(m.Rows)
 		if err := m.runJob(ctx, benchJob{ranks: job.ranks, transport: transport}); err != nil {
 			return model.Link{}, fmt.Errorf("%s: %w", transport, err)

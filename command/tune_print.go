@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/model"
@@ -16,74 +17,167 @@ func printTuned(w io.Writer, p *model.Profile, file string) error {
 	if err != nil {
 		return err
 	}
-	lines := [][]string{{"CURVE", "FROM", "START-UP µs", "95 %", "GB/s", "95 %", "RESIDUAL"}}
+	links, note := namedLinks(p)
+	for _, lines := range [][][]string{messageLines(links), nodeLines(&p.Node), costLines(links)} {
+		if err := printRows(w, lines, 0, len(lines[0]), lineWidth); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	text := "memory, in GB/s copied:"
+	for _, b := range p.Node.Memory {
+		rate := model.Estimate{Value: b.Rate.Value / 1000, Low: b.Rate.Low / 1000, High: b.Rate.High / 1000}
+		text += fmt.Sprintf(" %s by %s,", withInterval(rate), plural(b.Movers, "processor"))
+	}
+	text += fmt.Sprintf(" shared from %s on", algo.FormatBytes(p.Node.MemoryFrom))
+	fmt.Fprintf(w, "%s\n", hang(text, "  "))
+	for _, line := range note {
+		fmt.Fprintf(w, "%s\n", hang(line, "  "))
+	}
+	const legend = "The ± is of an interval of 95 %; ~ marks a number whose interval is wider than itself, and - what was not measured, or cannot be told from the sizes. A residual is the median distance of what was measured from the line."
+	_, err = fmt.Fprintf(w, "\n%s\n\nprofile: %s\n", hang(legend, ""), path)
+	return err
+}
+
+// A namedLink is a link with what a table calls it.
+type namedLink struct {
+	name string
+	model.Link
+}
+
+// namedLinks returns the links of a profile, and what else there is to say of its hosts.
+func namedLinks(p *model.Profile) (links []namedLink, note []string) {
+	for _, l := range p.Links {
+		links = append(links, namedLink{l.Transport, l})
+	}
+	for i, l := range p.HostLinks {
+		name := "between hosts"
+		if len(p.HostLinks) > 1 {
+			name += " " + strconv.Itoa(i+1)
+		}
+		links = append(links, namedLink{name, l.Link})
+		note = append(note, name+": "+somePairs(l.Pairs))
+	}
+	for _, c := range p.OtherHosts {
+		note = append(note, "unlike the other hosts, and not shown: "+strings.Join(c.Hosts, ", "))
+	}
+	return links, note
+}
+
+// somePairs lists pairs of hosts, but not many.
+func somePairs(pairs []model.HostPair) string {
+	const most = 8
+	var names []string
+	for _, p := range pairs[:min(len(pairs), most)] {
+		names = append(names, p[0]+"–"+p[1])
+	}
+	if more := len(pairs) - most; more > 0 {
+		names = append(names, "and "+plural(more, "other pair"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// messageLines are the table of the curves of messages: a line begins with the time of its
+// first bytes, because its start-up may be far from all that was measured.
+func messageLines(links []namedLink) [][]string {
+	lines := [][]string{{"MESSAGES", "FROM", "µs", "±", "GB/s", "±", "RESIDUAL"}}
 	curve := func(name string, c model.Curve) {
 		for _, piece := range c {
+			time := c.Time(float64(piece.From))
+			speed, apart := "-", "-"
+			if p := piece.PerByte; width(p) < 1 {
+				speed, apart = digits(1/(1000*p.Value)), plusMinus(p)
+			}
 			lines = append(lines, []string{
-				name, algo.FormatBytes(piece.From),
-				signed(piece.Startup.Value), rangeText(piece.Startup, func(x float64) float64 { return x }),
-				speed(piece.PerByte.Value), rangeText(piece.PerByte, gigabytes),
-				strconv.FormatFloat(100*piece.Residual, 'f', 1, 64) + " %",
+				name, algo.FormatBytes(piece.From), digits(time), plusMinus(piece.Time), speed, apart, tenths(piece.Residual),
 			})
 			name = ""
 		}
 	}
-	for _, l := range p.Links {
-		curve(l.Transport, l.OneWay)
-		curve(l.Transport+":exchange", l.Exchange)
+	for _, l := range links {
+		curve(l.name, l.OneWay)
+		curve(l.name+", crossing", l.Exchange)
 	}
-	curve("copy", p.Node.Copy)
-	for _, c := range p.Node.Combine {
-		curve("sum:"+c.Type, c.Curve)
-	}
-	if err := printTable(w, lines); err != nil {
-		return err
-	}
-	fmt.Fprintln(w)
-	lines = [][]string{{"µs PER", "CALL", "STEP", "MESSAGE ISSUED", "SWITCH", "MACHINE", "SPREAD"}}
-	for _, l := range p.Links {
-		lines = append(lines, []string{l.Transport, digits(l.Call.Value), digits(l.Step.Value), digits(l.Gap.Value), digits(l.Switch.Value),
-			quietText(l.Origin), strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64) + " %"})
-	}
-	if err := printTable(w, lines); err != nil {
-		return err
-	}
-	text := "memory, in GB/s copied:"
-	for _, b := range p.Node.Memory {
-		text += fmt.Sprintf(" %s by %s,", digits(b.Rate.Value/1000), plural(b.Movers, "processor"))
-	}
-	text += fmt.Sprintf(" shared from %s on", algo.FormatBytes(p.Node.MemoryFrom))
-	_, err = fmt.Fprintf(w, "\n%s\n\nprofile: %s\n", hang(text, ""), path)
-	return err
+	return lines
 }
 
-// gigabytes returns the speed in GB/s of a time per byte in µs.
-func gigabytes(perByte float64) float64 { return 1 / (1000 * perByte) }
+// nodeLines are the table of copies and combinations: GB/s by size.
+func nodeLines(n *model.Node) [][]string {
+	sizes := []int{1 << 10, 16 << 10, 256 << 10, 4 << 20, 16 << 20}
+	head := []string{"GB/s OF"}
+	for _, bytes := range sizes {
+		head = append(head, algo.FormatBytes(bytes))
+	}
+	lines := [][]string{append(head, "RESIDUAL")}
+	add := func(name string, c model.Curve) {
+		line, residual := []string{name}, 0.0
+		for _, bytes := range sizes {
+			speed := "-"
+			if took := c.Time(float64(bytes)); took > 0 {
+				speed = digits(float64(bytes) / 1000 / took)
+			}
+			line = append(line, speed)
+		}
+		for _, piece := range c {
+			residual = max(residual, piece.Residual)
+		}
+		lines = append(lines, append(line, tenths(residual)))
+	}
+	add("copy", n.Copy)
+	for _, c := range n.Combine {
+		add(strings.TrimSpace(c.Op+" "+c.Type), c.Curve)
+	}
+	return lines
+}
 
-// speed formats the speed of a time per byte, which may be too short to be seen.
-func speed(perByte float64) string {
-	if perByte == 0 {
+// costLines are the table of the numbers without a curve.
+func costLines(links []namedLink) [][]string {
+	lines := [][]string{{"µs PER", "CALL", "STEP", "ISSUE", "SWITCH", "SPREAD", "MACHINE"}}
+	for _, l := range links {
+		line := []string{l.name}
+		for _, e := range []model.Estimate{l.Call, l.Step, l.Gap, l.Switch} {
+			line = append(line, withInterval(e))
+		}
+		lines = append(lines, append(line, strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64)+"%", quietText(l.Origin)))
+	}
+	return lines
+}
+
+// width returns how far an interval reaches from its value, relative to that.
+func width(e model.Estimate) float64 {
+	if e.Value <= 0 {
+		return math.Inf(1)
+	}
+	return max(e.Value-e.Low, e.High-e.Value) / e.Value
+}
+
+// plusMinus formats the width of an interval.
+func plusMinus(e model.Estimate) string {
+	switch part := width(e); {
+	case part == 0 || e.Value <= 0: // it is bounded by another number, or not measured
 		return "-"
+	case part >= 1:
+		return "±>100%"
+	case part >= 0.0995:
+		return "±" + strconv.FormatFloat(100*part, 'f', 0, 64) + "%"
+	default:
+		return "±" + tenths(part)
 	}
-	return digits(gigabytes(perByte))
 }
 
-// rangeText formats the interval of an estimate, in another unit.
-func rangeText(e model.Estimate, unit func(float64) float64) string {
-	lo, hi := unit(e.Low), unit(e.High)
-	return signed(min(lo, hi)) + "…" + signed(max(lo, hi))
-}
-
-// signed is digits, for a number that may be below 0 or without a bound.
-func signed(x float64) string {
+// withInterval formats a number that was measured, with its interval.
+func withInterval(e model.Estimate) string {
 	switch {
-	case math.Abs(x) > 1e9:
-		return "∞"
-	case x < 0:
-		return "−" + digits(-x)
+	case e == model.Estimate{}:
+		return "-"
+	case width(e) >= 1:
+		return "~" + digits(e.Value)
 	}
-	return digits(x)
+	return strings.TrimSuffix(digits(e.Value)+" "+plusMinus(e), " -")
 }
+
+// tenths formats a part of one in percent.
+func tenths(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) + "%" }
 
 func quietText(o model.Origin) string {
 	if o.Quiet {

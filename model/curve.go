@@ -22,6 +22,9 @@ type Piece struct {
 	From    int      `json:"from"`    // bytes
 	Startup Estimate `json:"startup"` // µs; where the line meets 0 bytes, which may be below 0 in a later piece
 	PerByte Estimate `json:"perByte"` // µs
+	// Time is that of From bytes, on the line: in a later piece its interval says more than
+	// that of Startup, which is far from all that was measured.
+	Time Estimate `json:"time"` // µs
 	// Residual is the median distance of what was measured from the line, relative to the
 	// line.
 	Residual float64 `json:"residual"`
@@ -34,7 +37,7 @@ type Curve []Piece
 
 // Line returns the curve of one piece.
 func Line(startup, perByte float64) Curve {
-	return Curve{{Startup: Exactly(startup), PerByte: Exactly(perByte)}}
+	return Curve{{Startup: Exactly(startup), PerByte: Exactly(perByte), Time: Exactly(startup)}}
 }
 
 // Time returns the time of a number of bytes, in µs, which is never below 0. Beyond what was
@@ -58,7 +61,7 @@ func (c Curve) validate() error {
 			return fmt.Errorf("the first piece is from %d bytes: want 0", p.From)
 		case i > 0 && p.From <= c[i-1].From:
 			return fmt.Errorf("a piece from %d bytes after one from %d: want them in order", p.From, c[i-1].From)
-		case !finite(p.Startup) || !finite(p.PerByte):
+		case !finite(p.Startup) || !finite(p.PerByte) || !finite(p.Time):
 			return fmt.Errorf("the piece from %d bytes: want finite numbers", p.From)
 		case i == 0 && p.Startup.Value < 0 || p.PerByte.Value < 0:
 			return fmt.Errorf("the piece from %d bytes takes less than no time", p.From)

@@ -15,11 +15,13 @@ const ProfileVersion = 1
 
 // A Profile is what the machine takes: a [Link] for each way that its ranks exchange
 // messages, and what a [Node] does beside them. Times are in microseconds. The command
-// chorale tune measures it.
+// chorale tune measures it. If it has measured several hosts, Node and Links are those of
+// one of them, and [Profile.Between] is what connects them.
 type Profile struct {
 	Version int    `json:"version"`
 	Node    Node   `json:"node"`
 	Links   []Link `json:"links"`
+	HostsProfile
 }
 
 // A Link is the cost of messages over one transport, between two ranks that have a
@@ -52,8 +54,9 @@ type Node struct {
 	MemoryFrom int `json:"memoryFrom"`
 }
 
-// Combining is the time of a sum of two vectors into a third one.
+// Combining is the time in which an operation makes a third vector of two.
 type Combining struct {
+	Op    string `json:"op"`    // sum, prod or max
 	Type  string `json:"type"`  // of an element, as in Go
 	Bytes int    `json:"bytes"` // of an element
 	Curve Curve  `json:"curve"`
@@ -89,6 +92,15 @@ func (p *Profile) Link(transport string) (Link, error) {
 		known = append(known, l.Transport)
 	}
 	return Link{}, fmt.Errorf("the profile has no transport %s: want %s, or chorale tune --transport %s", transport, strings.Join(known, " or "), transport)
+}
+
+// Between returns the link between ranks of different hosts. If pairs of hosts differ, it is
+// that of the most pairs.
+func (p *Profile) Between() (Link, error) {
+	if len(p.HostLinks) == 0 {
+		return Link{}, fmt.Errorf("the profile has no link between hosts: want chorale tune --hosts A,B")
+	}
+	return p.HostLinks[0].Link, nil
 }
 
 // SetLink adds a link to the profile, or replaces that of the same transport.
@@ -156,45 +168,60 @@ func ParseProfile(text []byte) (*Profile, error) {
 
 // validate returns what is wrong with a profile.
 func (p *Profile) validate() error {
-	check := func(what string, c Curve) error {
-		if err := c.validate(); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	}
-	positive := func(what string, all ...Estimate) error {
-		for _, e := range all {
-			if !finite(e) || e.Value < 0 {
-				return fmt.Errorf("%s: %v: want a number, 0 or more", what, e.Value)
-			}
-		}
-		return nil
-	}
-	if p.Node.Processors < 1 {
-		return fmt.Errorf("%d processors: want 1 or more", p.Node.Processors)
-	}
-	if err := check("copy", p.Node.Copy); err != nil {
+	if err := validHost(&p.Node, p.Links); err != nil {
 		return err
 	}
-	for _, c := range p.Node.Combine {
-		if err := check("combine "+c.Type, c.Curve); err != nil {
+	return p.HostsProfile.validate()
+}
+
+// validHost returns what is wrong with a host, and with the links within it.
+func validHost(n *Node, links []Link) error {
+	if n.Processors < 1 {
+		return fmt.Errorf("%d processors: want 1 or more", n.Processors)
+	}
+	if err := validCurve("copy", n.Copy); err != nil {
+		return err
+	}
+	for _, c := range n.Combine {
+		if err := validCurve("combine "+c.Type, c.Curve); err != nil {
 			return err
 		}
 	}
-	for _, b := range p.Node.Memory {
+	for _, b := range n.Memory {
 		if err := positive("memory", b.Rate); err != nil {
 			return err
 		}
 	}
-	for _, l := range p.Links {
-		if err := check(l.Transport+": one way", l.OneWay); err != nil {
+	for _, l := range links {
+		if err := l.validate(); err != nil {
 			return err
 		}
-		if err := check(l.Transport+": exchange", l.Exchange); err != nil {
-			return err
-		}
-		if err := positive(l.Transport, l.Gap, l.Call, l.Step, l.Switch); err != nil {
-			return err
+	}
+	return nil
+}
+
+// validate returns what is wrong with a link.
+func (l *Link) validate() error {
+	if err := validCurve(l.Transport+": one way", l.OneWay); err != nil {
+		return err
+	}
+	if err := validCurve(l.Transport+": exchange", l.Exchange); err != nil {
+		return err
+	}
+	return positive(l.Transport, l.Gap, l.Call, l.Step, l.Switch)
+}
+
+func validCurve(what string, c Curve) error {
+	if err := c.validate(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func positive(what string, all ...Estimate) error {
+	for _, e := range all {
+		if !finite(e) || e.Value < 0 {
+			return fmt.Errorf("%s: %v: want a number, 0 or more", what, e.Value)
 		}
 	}
 	return nil

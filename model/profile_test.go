@@ -26,25 +26,60 @@ func exampleProfile() *model.Profile {
 	}
 }
 
+// exampleHosts are the hosts a, b and c: c has other processors, and is far from the others.
+func exampleHosts() *model.Profile {
+	p := exampleProfile()
+	far := p.Node
+	far.Processors = 64
+	p.HostsProfile = model.HostsProfile{
+		Hosts:      []string{"a", "b", "c"},
+		OtherHosts: []model.HostClass{{Hosts: []string{"c"}, Node: far, Links: p.Links}},
+		HostLinks: []model.HostLink{
+			{Pairs: []model.HostPair{{"a", "c"}, {"b", "c"}}, Measured: []model.HostPair{{"b", "c"}}, Link: model.Link{Transport: "tcp", OneWay: model.Line(50, 1e-2), Exchange: model.Line(50, 1e-2)}},
+			{Pairs: []model.HostPair{{"a", "b"}}, Measured: []model.HostPair{{"a", "b"}}, Link: model.Link{Transport: "tcp", OneWay: model.Line(20, 1e-3), Exchange: model.Line(20, 1e-3)}},
+		},
+	}
+	return p
+}
+
 func TestAProfileIsReadAsItWasWritten(t *testing.T) {
+	for _, want := range []*model.Profile{exampleProfile(), exampleHosts()} {
+		var text bytes.Buffer
+		if err := want.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		got, err := model.ParseProfile(text.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+// Profiles of one machine are as they were before hosts were measured.
+func TestAProfileOfOneMachineSaysNothingOfHosts(t *testing.T) {
 	var text bytes.Buffer
-	want := exampleProfile()
-	if err := want.Write(&text); err != nil {
-		t.Fatal(err)
+	if err := exampleProfile().Write(&text); err != nil || strings.Contains(text.String(), "osts") {
+		t.Errorf("%v: %s", err, &text)
 	}
-	got, err := model.ParseProfile(text.Bytes())
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestTheLinkBetweenHostsIsThatOfMostPairs(t *testing.T) {
+	if l, err := exampleHosts().Between(); err != nil || l.OneWay.Time(0) != 50 {
+		t.Errorf("got %+v, %v: want the link of two pairs", l, err)
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	const want = "the profile has no link between hosts: want chorale tune --hosts A,B"
+	if _, err := exampleProfile().Between(); err == nil || err.Error() != want {
+		t.Errorf("the error is %v: want %q", err, want)
 	}
 }
 
 func TestWhatIsNoProfileOfThisVersionIsRefused(t *testing.T) {
 	text := func(change func(*model.Profile)) string {
 		var b bytes.Buffer
-		p := exampleProfile()
+		p := exampleHosts()
 		change(p)
 		if err := p.Write(&b); err != nil {
 			t.Fatal(err)
@@ -62,6 +97,11 @@ func TestWhatIsNoProfileOfThisVersionIsRefused(t *testing.T) {
 		{text(func(p *model.Profile) { p.Links[0].Exchange[0].From = 8 }), "shm: exchange: the first piece is from 8 bytes: want 0"},
 		{text(func(p *model.Profile) { p.Links[0].Step.Value = -1 }), "shm: -1: want a number, 0 or more"},
 		{text(func(p *model.Profile) { p.Node.Copy = append(p.Node.Copy, p.Node.Copy...) }), "copy: a piece from 0 bytes after one from 0"},
+		{text(func(p *model.Profile) { p.HostLinks[0].Pairs[0][1] = "d" }), `between hosts: host "d": want one of the profile's hosts a, b, c`},
+		{text(func(p *model.Profile) { p.HostLinks[1].Gap.Value = -1 }), "between hosts: tcp: -1: want a number, 0 or more"},
+		{text(func(p *model.Profile) { p.OtherHosts[0].Hosts[0] = "d" }), `other hosts: host "d": want one of the profile's hosts a, b, c`},
+		{text(func(p *model.Profile) { p.OtherHosts[0].Node.Processors = 0 }), "other hosts: 0 processors: want 1 or more"},
+		{strings.Replace(text(func(*model.Profile) {}), `"a b"`, `"ab"`, 1), `hosts "ab": want two names with a space between them`},
 	} {
 		if _, err := model.ParseProfile([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("the error is %v: want %q", err, c.want)

@@ -40,36 +40,46 @@ func Fit(points []Point) model.Curve {
 		if i+1 < len(breaks) {
 			hi = breaks[i+1]
 		}
-		curve[i] = fitPiece(sizes[lo:hi], i == 0)
+		from := 0
 		if i > 0 {
-			curve[i].From = int(sizes[lo][0].Bytes)
+			from = int(sizes[lo][0].Bytes)
 		}
+		curve[i] = fitPiece(sizes[lo:hi], from)
 	}
 	return curve
 }
 
-// fitPiece fits one line to the points of some sizes, with its confidence intervals by a
-// bootstrap of sizes and points. A first piece has no start-up below 0.
-func fitPiece(sizes [][]Point, first bool) model.Piece {
+// fitPiece fits one line to the points of some sizes. Its confidence intervals are those of a
+// bootstrap: each resample has a point of every size but one, so that it has two sizes at
+// least, and a slope. A first piece, from 0 bytes, has no start-up below 0.
+func fitPiece(sizes [][]Point, from int) model.Piece {
 	medians := mediansOf(sizes)
-	l := fitLine(medians, first)
+	l := fitLine(medians, from == 0)
 	random := rand.New(rand.NewPCG(uint64(len(sizes)), 1))
-	startups, slopes := make([]float64, resamples), make([]float64, resamples)
-	sample := make([]Point, len(sizes))
+	startups, slopes, times := make([]float64, resamples), make([]float64, resamples), make([]float64, resamples)
+	sample := make([]Point, 0, len(sizes))
 	for i := range resamples {
-		for k := range sample {
-			same := sizes[random.IntN(len(sizes))]
-			sample[k] = same[random.IntN(len(same))]
+		without := -1
+		if len(sizes) >= minSizes {
+			without = random.IntN(len(sizes))
 		}
-		s := fitLine(sample, first)
-		startups[i], slopes[i] = s.startup, s.slope
+		sample = sample[:0]
+		for k, same := range sizes {
+			if k != without {
+				sample = append(sample, same[random.IntN(len(same))])
+			}
+		}
+		s := fitLine(sample, from == 0)
+		startups[i], slopes[i], times[i] = s.startup, s.slope, max(0, s.at(float64(from)))
 	}
 	distances := make([]float64, len(medians))
 	for i, p := range medians {
 		distances[i] = l.distance(p)
 	}
 	return model.Piece{
+		From:    from,
 		Startup: interval(l.startup, startups), PerByte: interval(l.slope, slopes),
+		Time:     interval(max(0, l.at(float64(from))), times),
 		Residual: median(distances),
 	}
 }

@@ -86,13 +86,41 @@ func TestIntervalsHoldTheTruthMostly(t *testing.T) {
 				points = append(points, p)
 			}
 		}
-		piece := fitPiece(bySize(points), true)
+		piece := fitPiece(bySize(points), 0)
 		if piece.Startup.Low <= 3 && 3 <= piece.Startup.High && piece.Startup.Low < piece.Startup.High {
 			held++
 		}
 	}
 	if held < 85 {
 		t.Errorf("%d of %d intervals of 95 %% hold the start-up", held, tries)
+	}
+}
+
+// The time at which a piece begins is known better than where its line meets 0 bytes, and an
+// interval is never of times below 0.
+func TestAPieceKnowsTheTimeOfItsFirstBytes(t *testing.T) {
+	truth := model.Curve{
+		{Startup: model.Exactly(20), PerByte: model.Exactly(1e-3)},
+		{From: 512 << 10, Startup: model.Exactly(-300), PerByte: model.Exactly(2e-3)},
+	}
+	c := Fit(synthetic(truth, 3, 0.05, 0.1, rand.New(rand.NewPCG(3, 0))))
+	if len(c) != 2 {
+		t.Fatalf("%d pieces: want 2", len(c))
+	}
+	for _, piece := range c {
+		e := piece.Time
+		near(t, "the time of the first bytes", e.Value, truth.Time(float64(piece.From)), 0.1)
+		if near(t, "the time on the line", e.Value, c.Time(float64(piece.From)), 1e-9); e.Low < 0 || e.Low > e.Value || e.High < e.Value || e.High > 1.5*e.Value {
+			t.Errorf("the interval of the time from %d bytes is %+v", piece.From, e)
+		}
+	}
+}
+
+// Two sizes, each of one point, are enough for the slope of every resample.
+func TestAnIntervalOfASlopeIsNeverOfOneSizeAlone(t *testing.T) {
+	piece := fitPiece([][]Point{{{1 << 20, 100}}, {{2 << 20, 200}}, {{4 << 20, 400}}}, 1<<20)
+	if e := piece.PerByte; e.Low < 0.9*e.Value || e.High > 1.1*e.Value {
+		t.Errorf("the interval of the slope is %+v: want no more than a tenth", e)
 	}
 }
 
@@ -140,6 +168,14 @@ func TestALinkThatIsNotMeasuredWhollyIsRefused(t *testing.T) {
 	if _, err := Link("shm", 2, Rows{}); err == nil {
 		t.Error("a link of no rows: want an error")
 	}
+	some := rowsOf(func(int) float64 { return 1 }, 8, 64, 512)
+	rows := Rows{OneWay: some, Exchange: some, Pipeline: some, Call: some, Rate: some, Before: Observe()}
+	if _, err := Link("shm", 2, rows); err == nil {
+		t.Error("a link without ranks that share a processor: want an error")
+	}
+	if l, err := Between("tcp", 2, rows); err != nil || l.Switch.Value != 0 {
+		t.Errorf("a link between hosts: %v, with a switch of %g: want one without", err, l.Switch.Value)
+	}
 }
 
 func TestANodeIsMeasuredInPositiveNumbers(t *testing.T) {
@@ -147,7 +183,7 @@ func TestANodeIsMeasuredInPositiveNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(n.Combine) != len(types) || len(n.Memory) == 0 || n.Bandwidth() <= 0 || n.Processors < 1 {
+	if len(n.Combine) != len(combinations) || len(n.Memory) == 0 || n.Bandwidth() <= 0 || n.Processors < 1 {
 		t.Errorf("got %+v", n)
 	}
 	for bytes := 1.0; bytes <= 64<<20; bytes *= 4 {

@@ -8,7 +8,8 @@ import (
 	"github.com/chorale-go/chorale/model"
 )
 
-// Rows are what a link is made of: rows of package bench, each measured several times.
+// Rows are what a link is made of: rows of package bench, each measured several times. Alone
+// and Together are of ranks that share processors: only [Link] needs them.
 type Rows struct {
 	OneWay   []bench.Row // broadcasts between two ranks, with a rotating root: each is a message
 	Exchange []bench.Row // shifts by 1 between two ranks: two messages that cross each other
@@ -41,10 +42,29 @@ const most = 0.5
 // Where ranks share processors, all processors have work at any time, so that what pingpongs
 // take beyond their own messages is switching.
 func Link(transport string, processors int, r Rows) (model.Link, error) {
+	l, err := Between(transport, processors, r)
+	if err == nil && (len(r.Alone) == 0 || len(r.Together) == 0) {
+		err = notAll(transport)
+	}
+	if err != nil {
+		return l, err
+	}
+	// A processor of the pairs of ranks carries PerProcessor messages after one another for
+	// each way of a pingpong.
+	alone, together := median(medians(r.Alone))/2, estimate(medians(r.Together))
+	l.Switch = shifted(scaled(together, 1.0/(2*PerProcessor)), -alone)
+	return l, nil
+}
+
+func notAll(transport string) error { return fmt.Errorf("%s: not all was measured", transport) }
+
+// Between returns the profile of a transport between ranks that never share a processor,
+// because they are on different hosts: that of Link without Switch.
+func Between(transport string, processors int, r Rows) (model.Link, error) {
 	l := model.Link{Transport: transport}
-	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Pipeline, r.Call, r.Rate, r.Alone, r.Together} {
+	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Pipeline, r.Call, r.Rate} {
 		if len(rows) == 0 {
-			return l, fmt.Errorf("%s: not all was measured", transport)
+			return l, notAll(transport)
 		}
 	}
 	fastest := min(slices.Min(medians(r.OneWay)), slices.Min(medians(r.Exchange)))
@@ -54,10 +74,6 @@ func Link(transport string, processors int, r Rows) (model.Link, error) {
 	beside := l.Call.Value + l.Step.Value
 	l.OneWay, l.Exchange = Fit(minus(points(r.OneWay), beside)), Fit(minus(points(r.Exchange), beside))
 	l.Gap = scaled(estimate(medians(r.Rate)), 1.0/bench.Window)
-	// A processor of the pairs of ranks carries PerProcessor messages after one another for
-	// each way of a pingpong.
-	alone, together := median(medians(r.Alone))/2, estimate(medians(r.Together))
-	l.Switch = shifted(scaled(together, 1.0/(2*PerProcessor)), -alone)
 	l.Origin = r.Before.Origin(append(spreads(r.OneWay), spreads(r.Exchange)...), processors)
 	return l, nil
 }

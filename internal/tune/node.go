@@ -13,9 +13,18 @@ import (
 	"github.com/chorale-go/chorale/model"
 )
 
-// types are the elements whose sums are measured: the floating-point numbers first.
-var types = []reflect.Type{
-	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[int32](), reflect.TypeFor[int64](),
+// combinations are what is measured of combining: sums of each class of types, those of
+// floating-point numbers first because they stand for others of their length, and what costs
+// more than a sum. Unsigned integers and complex64 have the kernels of others.
+var combinations = []struct {
+	op       kernel.Op
+	elements reflect.Type
+}{
+	{kernel.Sum, reflect.TypeFor[float32]()}, {kernel.Sum, reflect.TypeFor[float64]()},
+	{kernel.Sum, reflect.TypeFor[int8]()}, {kernel.Sum, reflect.TypeFor[int16]()},
+	{kernel.Sum, reflect.TypeFor[int32]()}, {kernel.Sum, reflect.TypeFor[int64]()},
+	{kernel.Sum, reflect.TypeFor[complex128]()},
+	{kernel.Max, reflect.TypeFor[float64]()}, {kernel.Prod, reflect.TypeFor[int64]()}, {kernel.Prod, reflect.TypeFor[complex128]()},
 }
 
 const (
@@ -25,7 +34,7 @@ const (
 )
 
 // MeasureNode measures copies, combinations and the bandwidth of the memory, with a number
-// of samples each: about 0.3 s for each sample. It returns what ends the context.
+// of samples each: about 0.6 s for each sample. It returns what ends the context.
 func MeasureNode(ctx context.Context, samples int) (model.Node, error) {
 	n := model.Node{Processors: processors.Parallel()}
 	buffers := [3][]byte{touched(mostBytes), touched(mostBytes), touched(mostBytes)}
@@ -40,13 +49,13 @@ func MeasureNode(ctx context.Context, samples int) (model.Node, error) {
 	if n.Copy, err = measure(func(bytes int) { copy(buffers[0][:bytes], buffers[1][:bytes]) }); err != nil {
 		return n, err
 	}
-	for _, t := range types {
-		sum := kernel.For(kernel.Sum, t.Kind())
-		curve, err := measure(func(bytes int) { sum(buffers[0][:bytes], buffers[1][:bytes], buffers[2][:bytes]) })
+	for _, c := range combinations {
+		combine := kernel.For(c.op, c.elements.Kind())
+		curve, err := measure(func(bytes int) { combine(buffers[0][:bytes], buffers[1][:bytes], buffers[2][:bytes]) })
 		if err != nil {
 			return n, err
 		}
-		n.Combine = append(n.Combine, model.Combining{Type: t.String(), Bytes: int(t.Size()), Curve: curve})
+		n.Combine = append(n.Combine, model.Combining{Op: c.op.String(), Type: c.elements.String(), Bytes: int(c.elements.Size()), Curve: curve})
 	}
 	n.MemoryFrom = n.Copy[len(n.Copy)-1].From
 	for movers := 1; ; movers = min(2*movers, n.Processors) {
