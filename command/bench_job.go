@@ -68,30 +68,41 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int, transport str
 	if err != nil {
 		return err
 	}
-	rows, printed := io.Pipe()
+	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
+	if transport == "mpi" {
+		return readMeasured(m.add, func(printed io.Writer) error {
+			return runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
+		})
+	}
+	return runMeasured(ctx, launch.Config{Size: ranks, Transport: transport, Remote: m.remote, Program: self, Args: command[1:], Stderr: stderr}, m.add)
+}
+
+// runMeasured starts this command again as the ranks of a job, and calls add with every value
+// that rank 0 prints.
+func runMeasured[T any](ctx context.Context, cfg launch.Config, add func(T)) error {
+	cfg.Unlabeled, cfg.Grace, cfg.Guard = true, time.Second, []string{"guard"}
+	return readMeasured(add, func(printed io.Writer) error {
+		cfg.Stdout = printed
+		return launch.Run(ctx, cfg)
+	})
+}
+
+// readMeasured calls add with every value that run writes as JSON.
+func readMeasured[T any](add func(T), run func(printed io.Writer) error) error {
+	values, printed := io.Pipe()
 	read := make(chan error)
 	go func() {
-		for d := json.NewDecoder(rows); ; {
-			var row bench.Row
-			if err := d.Decode(&row); err != nil {
-				rows.CloseWithError(err) // so that a write does not block
+		for d := json.NewDecoder(values); ; {
+			var value T
+			if err := d.Decode(&value); err != nil {
+				values.CloseWithError(err) // so that a write does not block
 				read <- err
 				return
 			}
-			m.add(row)
+			add(value)
 		}
 	}()
-	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
-	if transport == "mpi" {
-		err = runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
-	} else {
-		err = launch.Run(ctx, launch.Config{
-			Size: ranks, Transport: transport, Remote: m.remote,
-			Program: self, Args: command[1:],
-			Stdout: printed, Stderr: stderr, Unlabeled: true,
-			Grace: time.Second, Guard: []string{"guard"},
-		})
-	}
+	err := run(printed)
 	printed.Close()
 	if bad := <-read; err == nil && !errors.Is(bad, io.EOF) {
 		err = fmt.Errorf("reading what rank 0 measured: %w", bad)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/tune"
 	"github.com/chorale-go/chorale/model"
 )
@@ -29,10 +30,12 @@ func newTune() *cobra.Command {
 	var (
 		quick bool
 		file  string
+		mode  = choice{"", []string{"measured", "predicted"}}
+		ranks = numbersOfRanks()
 	)
 	cmd := &cobra.Command{
-		Use:   "tune",
-		Short: "Measure this machine, for predictions",
+		Use:   "tune [--select [OP…]]",
+		Short: "Measure this machine, for predictions and the choice of algorithms",
 		Long: `Measure this machine, and write what it takes into a profile: a JSON file from which
 sim --profile and bench --predict tell how long a collective takes here.
 
@@ -49,20 +52,42 @@ should run meanwhile: the profile says whether the machine was quiet. An interru
 ends the measurement, and writes nothing. Transports that are not measured keep what
 the profile has of them.
 
+With --select, the profile also gets selections: which algorithms calls take from then
+on, in place of the built-in choices, over each transport, by the number of ranks and
+bytes. What the profile lacks for that is measured first. For each call, the algorithms
+of the catalog are simulated, and those that may be the fastest race the built-in choice:
+they make calls by turns, and who is slower drops out. A rule is written where one of
+them is faster by more than 5 % with a confidence of 95 %, in two jobs; all else stays
+as it is. --select=predicted writes one where the simulation promises 30 %, and races
+nothing. OP… and -n name the collectives and the numbers of ranks, and rules for others
+stay. Jobs on this machine read the selections when they start: see chorale run
+--machine.
+
 --format json prints the profile.`,
 		Example: `  chorale tune
   chorale tune --quick --transport inproc --profile quick.json
+  chorale tune --select --transport shm
+  chorale tune --select allreduce -n 4,8 --transport shm
   chorale sim allreduce -n 2 --profile quick.json --transport inproc
   chorale bench allreduce -n 2 --transport shm --predict`,
-		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Var(&transports, "transport", "the transports to measure, one or more of "+oneOfText(tunedTransports))
 	flags.BoolVar(&quick, "quick", false, "fewer sizes and shorter samples")
 	addProfile(cmd, &file)
+	flags.Var(&mode, "select", "also find the fastest algorithms for calls: "+oneOfText(mode.candidates))
+	flags.Lookup("select").NoOptDefVal = "measured"
+	flags.VarP(&ranks, "ranks", "n", "with --select: the numbers of ranks, as in 4 or 2,4,8 (default: up to twice the processors, and a larger one)")
 	format := addFormat(cmd, "table", "json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := newSelecting(args, ranks.values, mode.value)
+		if err != nil {
+			return callError{err}
+		}
+		if err := os.Setenv(machine.Variable, machine.Off); err != nil { // what is measured is built in
+			return err
+		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		profile, err := oldProfile(file)
@@ -73,7 +98,18 @@ the profile has of them.
 		if quick {
 			t.effort = quickly
 		}
-		if err := t.measure(ctx, transports.values, profile); err != nil {
+		missing := transports.values
+		if s != nil {
+			missing = unmeasured(profile, missing)
+			s.quick, s.progress = quick, t.progress
+		}
+		if len(missing) > 0 {
+			err = t.measure(ctx, missing, profile)
+		}
+		for i := 0; s != nil && err == nil && i < len(transports.values); i++ {
+			err = s.run(ctx, profile, transports.values[i])
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				err = fmt.Errorf("%w: no profile is written", context.Cause(ctx))
 			}
@@ -84,6 +120,9 @@ the profile has of them.
 		}
 		if format.value == "json" {
 			return profile.Write(cmd.OutOrStdout())
+		}
+		if s != nil {
+			return printSelections(cmd.OutOrStdout(), profile, transports.values, file)
 		}
 		return printTuned(cmd.OutOrStdout(), profile, file)
 	}
@@ -103,11 +142,11 @@ func profilePath(file string) (string, error) {
 	if file != "" {
 		return file, nil
 	}
-	dir, err := os.UserConfigDir()
+	path, err := machine.Path()
 	if err != nil {
 		return "", fmt.Errorf("%w: want --profile FILE", err)
 	}
-	return filepath.Join(dir, "chorale", "profile.json"), nil
+	return path, nil
 }
 
 // readProfile reads a profile, by the value of its flag.
@@ -116,18 +155,7 @@ func readProfile(file string) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no profile %s: chorale tune makes one: %w", path, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := model.ParseProfile(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return p, nil
+	return machine.Read(path)
 }
 
 // oldProfile returns the profile that a new one replaces, or an empty one if there is none.
@@ -196,10 +224,7 @@ type tuning struct {
 
 // measure measures the machine and some transports, and puts what they take into a profile.
 func (t *tuning) measure(ctx context.Context, transports []string, into *model.Profile) error {
-	by := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		by = versionOf(info)
-	}
+	by := commandVersion()
 	var err error
 	m := measurement{progress: t.progress}
 	m.showProgress("measuring copies, sums and the memory")
@@ -217,6 +242,24 @@ func (t *tuning) measure(ctx context.Context, transports []string, into *model.P
 		into.SetLink(link)
 	}
 	return nil
+}
+
+// commandVersion returns the version of chorale that measures.
+func commandVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return versionOf(info)
+	}
+	return "unknown"
+}
+
+// unmeasured returns the transports of which a profile has nothing.
+func unmeasured(p *model.Profile, transports []string) (missing []string) {
+	for _, t := range transports {
+		if _, err := p.Link(t); err != nil || p.Node.Processors == 0 {
+			missing = append(missing, t)
+		}
+	}
+	return missing
 }
 
 // link measures a transport.

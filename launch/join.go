@@ -14,6 +14,7 @@ import (
 	"github.com/chorale-go/chorale/internal/clock"
 	"github.com/chorale-go/chorale/internal/deadlock"
 	"github.com/chorale-go/chorale/internal/logging"
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/stall"
 	"github.com/chorale-go/chorale/launch/internal/control"
@@ -115,6 +116,10 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 	}()
 	if env.Foreign != nil {
 		a.self.Host, a.self.Processors = hostName(), processors.Available()
+		if err := env.findSelections(os.Getenv(machine.Variable)); err != nil {
+			return nil, env, fmt.Errorf("rank %d: %w", env.Rank, err)
+		}
+		a.self.Selections = machine.Digest(env.Selections)
 	}
 	if a.shared != nil && !env.Mixed {
 		a.ProcessEndpoint = a.shared
@@ -157,6 +162,12 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 	}
 	if len(joined.Hosts) == env.Size {
 		env.Hosts = joined.Hosts
+	}
+	switch {
+	case joined.SelectionsDiffer != "":
+		env.Selections, env.SelectionsReason = nil, joined.SelectionsDiffer
+	case env.Foreign == nil:
+		env.Selections, env.SelectionsReason = joined.Selections, joined.Unselected
 	}
 	return env, nil
 }

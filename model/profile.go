@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,6 +21,8 @@ type Profile struct {
 	Version int    `json:"version"`
 	Node    Node   `json:"node"`
 	Links   []Link `json:"links"`
+	// Selections are what chorale tune --select has found: one for each transport at most.
+	Selections []Selection `json:"selections,omitempty"`
 }
 
 // A Link is the cost of messages over one transport, between two ranks that have a
@@ -195,6 +198,15 @@ func (p *Profile) validate() error {
 		}
 		if err := positive(l.Transport, l.Gap, l.Call, l.Step, l.Switch); err != nil {
 			return err
+		}
+	}
+	for i := range p.Selections {
+		s := &p.Selections[i]
+		if err := s.validate(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(p.Selections[:i], func(o Selection) bool { return o.Transport == s.Transport }) {
+			return fmt.Errorf("two selections for %s: want one", s.Transport)
 		}
 	}
 	return nil
