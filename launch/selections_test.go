@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/model"
@@ -111,8 +110,8 @@ func chosen([]string) error {
 		if _, err := agreeOn(ep, 0); err != nil {
 			return err
 		}
+		awaitAgreed(ep, jobRanks(env), []int{1})
 		if ep.Rank() == 1 {
-			time.Sleep(20 * time.Millisecond) // the others have what they were sent
 			end("killed")
 		}
 		if err := awaitLoss(ep, 1); err != nil {
