@@ -57,7 +57,7 @@ on, in place of the built-in choices, over each transport, by the number of rank
 bytes. What the profile lacks for that is measured first. For each call, the algorithms
 of the catalog are simulated, and those that may be the fastest race the built-in choice:
 they make calls by turns, and who is slower drops out. A rule is written where one of
-them is faster by more than 5 % with a confidence of 95 %, in two jobs; all else stays
+them is faster by more than 5 % with a confidence of 95 %, in three jobs; all else stays
 as it is. --select=predicted writes one where the simulation promises 30 %, and races
 nothing. OP… and -n name the collectives and the numbers of ranks, and rules for others
 stay. Jobs on this machine read the selections when they start: see chorale run

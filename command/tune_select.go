@@ -164,8 +164,11 @@ func (s *selecting) contests(ctx context.Context, p *model.Profile, transport st
 	return all, nil
 }
 
+// confirmations is in how many further jobs a winner has to win.
+const confirmations = 2
+
 // race decides contests by races: in a job in which every candidate has its chance, and in
-// another one, in which the winners of the first have to win again. It appends to the spreads
+// further ones, in which the winners of the first have to win again. It appends to the spreads
 // how uncertain each ratio is.
 func (s *selecting) race(ctx context.Context, transport string, contests []tune.Contest, outcomes []tune.Outcome, spreads []float64) ([]float64, error) {
 	var races, again []bench.Race
@@ -203,8 +206,12 @@ func (s *selecting) race(ctx context.Context, transport string, contests []tune.
 		return nil, err
 	}
 	what = "racing the winners again"
-	err = run(again, func(race int, runners []bench.Runner) { outcomes[winners[race]].Confirm(runners) })
-	return spreads, err
+	for range confirmations {
+		if err := run(again, func(race int, runners []bench.Runner) { outcomes[winners[race]].Confirm(runners) }); err != nil {
+			return nil, err
+		}
+	}
+	return spreads, nil
 }
 
 func (s *selecting) showProgress(format string, args ...any) {
@@ -215,16 +222,10 @@ func (s *selecting) showProgress(format string, args ...any) {
 // A raceConfig is what the ranks of a job of races have to know.
 type raceConfig struct{ Races []bench.Race }
 
-// runRaces has the ranks of a job run races, and calls each with the result of each race.
+// runRaces has the ranks of a job run races, and calls each with the result of each race. Its
+// processes are new, goroutines included: how fast an algorithm is depends on the memory that
+// a process happens to have.
 func runRaces(ctx context.Context, transport string, ranks int, races []bench.Race, each func([]bench.Runner)) error {
-	if transport == "inproc" {
-		return chorale.Run(ctx, ranks, func(ctx context.Context, c *chorale.Comm) error {
-			return raceConfig{races}.run(ctx, c, transport, func(r []bench.Runner) error {
-				each(r)
-				return nil
-			})
-		})
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -239,8 +240,8 @@ func runRaces(ctx context.Context, transport string, ranks int, races []bench.Ra
 }
 
 // run runs the races on each rank. Rank 0 emits the results.
-func (r raceConfig) run(ctx context.Context, c *chorale.Comm, transport string, emit func([]bench.Runner) error) error {
-	b := bench.Bench{Comm: c, Transport: transport, Time: time.Second, Verify: true}
+func (r raceConfig) run(ctx context.Context, c *chorale.Comm, emit func([]bench.Runner) error) error {
+	b := bench.Bench{Comm: c, Time: time.Second, Verify: true}
 	cells := make([]bench.Cell, len(r.Races))
 	for i, race := range r.Races {
 		cells[i] = race.Cell
@@ -272,7 +273,7 @@ func newTuneRank() *cobra.Command {
 				return callErrorf("want a configuration that chorale tune has written: %w", err)
 			}
 			chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-				return config.run(ctx, c, "", func(runners []bench.Runner) error { return printJSON(os.Stdout, runners) })
+				return config.run(ctx, c, func(runners []bench.Runner) error { return printJSON(os.Stdout, runners) })
 			})
 			return nil
 		},

@@ -163,12 +163,7 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 	if len(joined.Hosts) == env.Size {
 		env.Hosts = joined.Hosts
 	}
-	switch {
-	case joined.SelectionsDiffer != "":
-		env.Selections, env.SelectionsReason = nil, joined.SelectionsDiffer
-	case env.Foreign == nil:
-		env.Selections, env.SelectionsReason = joined.Selections, joined.Unselected
-	}
+	env.takeSelections(joined)
 	return env, nil
 }
 

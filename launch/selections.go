@@ -18,6 +18,21 @@ func (e *JobEnv) findSelections(value string) error {
 	return err
 }
 
+// takeSelections keeps those for the processors that the ranks share, as the answer to a rank
+// that joins says: of its own, or of the launcher's.
+func (e *JobEnv) takeSelections(joined control.JoinedMessage) {
+	if e.Foreign == nil {
+		e.Selections, e.SelectionsReason = machine.Of(joined.Selections, e.Transport), joined.Unselected
+	}
+	if joined.SelectionsDiffer != "" {
+		e.Selections, e.SelectionsReason = nil, joined.SelectionsDiffer
+	}
+	if len(e.Selections) > 0 && e.Selections[0].Processors != e.Processors {
+		e.SelectionsReason = fmt.Sprintf("the machine's profile is for %d processors, and the ranks of a host share %d", e.Selections[0].Processors, e.Processors)
+		e.Selections = nil
+	}
+}
+
 // findSelections finds those of a job of this launcher, which puts them into the answer that
 // its ranks get when they join. So all of them choose alike, also ranks that come later. The
 // process of an inproc job reads the file itself.

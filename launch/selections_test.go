@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/internal/machine"
+	"github.com/chorale-go/chorale/internal/processors"
+	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/model"
 )
 
@@ -21,7 +23,7 @@ func machineFile(t *testing.T, algorithm string) string {
 	p := model.Profile{Version: model.ProfileVersion, Node: model.Node{Processors: 2, Copy: model.Line(0, 1)}}
 	for _, transport := range []string{"inproc", "shm", "tcp"} {
 		p.SetSelection(model.Selection{
-			Version: model.SelectionVersion, Transport: transport, Processors: 2,
+			Version: model.SelectionVersion, Transport: transport, Processors: processors.Available(),
 			Rules: []model.Rule{{Collective: "bcast", Ranks: 4, To: 100, Algorithm: algorithm, Time: 1, BuiltIn: "binomial", BuiltInTime: 2}},
 		})
 	}
@@ -178,6 +180,24 @@ func TestALauncherRefusesAProfileThatItCannotRead(t *testing.T) {
 		err := Run(context.Background(), Config{Size: 2, Transport: transport, Program: os.Args[0], Env: []string{"CHORALE_MACHINE=/absent.json"}})
 		if err == nil || !strings.HasPrefix(err.Error(), "CHORALE_MACHINE=/absent.json: there is no profile /absent.json") || Status(err) != 2 {
 			t.Errorf("%s: got %v, status %d", transport, err, Status(err))
+		}
+	}
+}
+
+func TestSelectionsForOtherProcessorsDoNotApply(t *testing.T) {
+	joined := control.JoinedMessage{Selections: []model.Selection{{Transport: "shm", Processors: 8, Rules: make([]model.Rule, 3)}}}
+	for _, test := range []struct {
+		env    JobEnv
+		rules  int
+		reason string
+	}{
+		{JobEnv{Transport: "shm", Processors: 8}, 3, ""},
+		{JobEnv{Transport: "shm", Processors: 4}, 0, "the machine's profile is for 8 processors, and the ranks of a host share 4"},
+		{JobEnv{Transport: "tcp", Processors: 8}, 0, ""},
+	} {
+		test.env.takeSelections(joined)
+		if got := machine.Count(test.env.Selections); got != test.rules || test.env.SelectionsReason != test.reason {
+			t.Errorf("%+v: want %d rules, %q", test.env, test.rules, test.reason)
 		}
 	}
 }

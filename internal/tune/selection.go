@@ -186,10 +186,13 @@ func (t Contest) Decide(runners []bench.Runner) Outcome {
 	return o
 }
 
-// Confirm decides a contest by a second race, of the winner and the built-in choice. Ranks of
+// Confirm decides a contest by a further race, of the winner and the built-in choice. Ranks of
 // another job have other places in memory and on processors: only who wins there too is a
 // winner.
 func (o *Outcome) Confirm(runners []bench.Runner) {
+	if o.Winner.Algorithm == "" {
+		return // it has lost before
+	}
 	again := o.Contest.Decide(runners)
 	if again.Winner.Algorithm != o.Winner.Algorithm {
 		o.Winner = Guess{}
