@@ -236,9 +236,10 @@ func (c *Comm) algorithm(key callKey, bytes int) (selection.Choice, error) {
 		Collective: key.collective, Ranks: c.size, Bytes: bytes,
 		Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
 		Transport: c.job.config.Transport, Processors: c.job.config.Processors, Hosts: on.text,
+		Machine: c.job.machine,
 	}
 	if on.count > 1 {
-		q.Transport = "tcp"
+		q.Transport, q.Machine = "tcp", nil // the profile is of what one host does
 		if q.Processors >= on.most {
 			q.Processors = 0 // each rank has one
 		}

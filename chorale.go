@@ -193,6 +193,11 @@ func Join(ctx context.Context) (*Comm, error) {
 // says; they go on waiting. If CHORALE_TRACE names a file, Run leaves the timeline of the job
 // there, in the place of an earlier one: see [Trace].
 //
+// Calls choose algorithms by the rules of the machine's profile, if chorale tune --select has
+// made some: those of the user's own profile, or of the file that the environment variable
+// CHORALE_MACHINE names, as they are at the first Run of the process; off means none. An
+// error of a file that is named is one of Run.
+//
 // Messages that f leaves unreceived are an error: the ranks did not make the same calls,
 // or one has sent a tagged message that nobody wants.
 func Run(ctx context.Context, n int, f Func) error { return run(ctx, n, f, recording{}) }
@@ -231,9 +236,13 @@ func runJob(ctx context.Context, n int, policy stallPolicy, f Func, r recording)
 		defer members.watch(policy)()
 	}
 	config := CommConfig{Transport: "inproc", Processors: processors.Parallel()}
+	machine, err := machineOfEnvironment()
+	if err != nil {
+		return fmt.Errorf("chorale: run: %w", err)
+	}
 	var kept *keptPrograms
 	if r == (recording{}) {
-		kept = keptJobsOf(n, config.Processors)
+		kept = keptJobsOf(jobShape{n, config.Processors, machine})
 	}
 	recorders, tracers := r.newRecorders(n), r.newTracers(n)
 	if r.sums != "" {
@@ -250,7 +259,7 @@ func runJob(ctx context.Context, n int, policy stallPolicy, f Func, r recording)
 		run := func() {
 			growStack(rank)
 			c := newRecordedComm(job.Endpoint(rank), config, launch.JobEnv{}, recorders[rank], tracers[rank])
-			c.job.ranks = members
+			c.job.ranks, c.job.machine = members, machine
 			c.adopt(compiled[rank])
 			defer func() {
 				compiled[rank] = c.surrender()

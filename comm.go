@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chorale-go/chorale/internal/exec"
+	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/launch"
 	"github.com/chorale-go/chorale/transport"
 )
@@ -80,6 +81,7 @@ type job struct {
 	ranks    *localRanks // of Run; nil elsewhere
 	env      launch.JobEnv
 	family   *family
+	machine  *selection.Machine // the rules of the machine's profile, the same on all ranks; nil: the built-in tables
 
 	allocates atomic.Bool // Alloc has returned memory
 
@@ -141,7 +143,7 @@ func NewComm(endpoint transport.Endpoint, config CommConfig) *Comm {
 // newRecordedComm is NewComm, with a recorder and a tracer unless these are nil. Env is what
 // launch says of the endpoint.
 func newRecordedComm(endpoint transport.Endpoint, config CommConfig, env launch.JobEnv, r *recorder, t *tracer) *Comm {
-	j := &job{endpoint: endpoint, steps: endpoint, config: config, env: env, recorder: r, tracer: t}
+	j := &job{endpoint: endpoint, steps: endpoint, config: config, env: env, recorder: r, tracer: t, machine: selection.NewMachine(env.Selections)}
 	if r != nil {
 		j.endpoint = &profiledEndpoint{j.endpoint, r}
 	}

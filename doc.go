@@ -110,7 +110,9 @@
 //     Barrier dissemination: O(log p) steps.
 //   - AllToAll takes p−1 pairwise exchanges, and Shift one step.
 //
-// Where measurements on a transport say otherwise, its table has other rules.
+// Where measurements on a transport say otherwise, its table has other rules, and so may the
+// machine's profile, if the command chorale tune --select has made some: the environment
+// variable CHORALE_MACHINE names its file, or is off. All ranks of a job have the same ones.
 // [WithAlgorithm] and [WithSchedule] choose for one call, the environment variable
 // CHORALE_ALGORITHM for a program, and [WithStats] reports what was run. The
 // command chorale show prints the schedule that a call takes.

@@ -8,7 +8,10 @@ import (
 )
 
 // A jobShape is what the programs of a job's calls depend on beside the calls.
-type jobShape struct{ ranks, processors int }
+type jobShape struct {
+	ranks, processors int
+	machine           *selection.Machine
+}
 
 // Of more shapes than shapesMax, Run keeps no programs, nor of jobs whose programs take more
 // than jobBytesMax.
@@ -55,11 +58,10 @@ type compiledCalls []*call
 
 // keptJobsOf returns the programs of a shape, or nil. The environment may override the
 // selection, and say something else, or name a file, for the next job: then there are none.
-func keptJobsOf(ranks, processors int) *keptPrograms {
+func keptJobsOf(shape jobShape) *keptPrograms {
 	if selection.Override() != "" {
 		return nil
 	}
-	shape := jobShape{ranks, processors}
 	keptJobs.mu.Lock()
 	defer keptJobs.mu.Unlock()
 	p := keptJobs.pools[shape]

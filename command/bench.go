@@ -34,6 +34,7 @@ func newBench() *cobra.Command {
 		mpiexec    string
 		predict    bool
 		profile    string
+		rules      rulesFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "bench [OP[:FORM]…] -n N",
@@ -107,6 +108,10 @@ With --predict, every call is also simulated, by the profile that chorale tune h
 SIM is the simulated time, and "x SIM" is MEDIAN over it. Patterns and forms are not
 simulated, nor are transports that the profile does not have.
 
+Calls choose their algorithms as in any other job: by the selections that chorale tune
+--select has made, if there are some, or those of --machine FILE; --machine off leaves the
+built-in choices.
+
 An interrupt ends the measurement at once, and the rows measured so far are
 printed.
 
@@ -139,10 +144,14 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 	flags.StringVar(&mpiexec, "mpiexec", "mpiexec", "the launcher of the MPI, and its options")
 	flags.BoolVar(&predict, "predict", false, "also simulate every call on this machine, by its profile")
 	addProfile(cmd, &profile)
+	rules.add(cmd)
 	flags.StringVar(&plot, "plot", "", "also draw time against size, into an SVG `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
+		if err := rules.apply(); err != nil {
+			return err
+		}
 		config.Root, config.Sizes, config.Verify = bench.RotatingRoot, bytes.values, !noVerify
 		config.Algorithms = algorithms.orNone()
 		for i, spec := range config.Algorithms {

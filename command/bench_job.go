@@ -68,28 +68,27 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int, transport str
 	if err != nil {
 		return err
 	}
-	printed, read := decodeEach(m.add)
 	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
 	if transport == "mpi" {
-		err = runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
-	} else {
-		err = launch.Run(ctx, launch.Config{
-			Size: ranks, Transport: transport, Remote: m.remote,
-			Program: self, Args: command[1:],
-			Stdout: printed, Stderr: stderr, Unlabeled: true,
-			Grace: time.Second, Guard: []string{"guard"},
+		return readMeasured(m.add, func(printed io.Writer) error {
+			return runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
 		})
 	}
-	printed.Close()
-	if bad := <-read; err == nil && !errors.Is(bad, io.EOF) {
-		err = fmt.Errorf("reading what rank 0 measured: %w", bad)
-	}
-	return err
+	return runMeasured(ctx, launch.Config{Size: ranks, Transport: transport, Remote: m.remote, Program: self, Args: command[1:], Stderr: stderr}, m.add)
 }
 
-// decodeEach returns a pipe for JSON values, each of which it passes on, and a channel for the
-// error that ends that: io.EOF if the pipe was closed.
-func decodeEach[T any](each func(T)) (*io.PipeWriter, <-chan error) {
+// runMeasured starts this command again as the ranks of a job, and calls add with every value
+// that rank 0 prints.
+func runMeasured[T any](ctx context.Context, cfg launch.Config, add func(T)) error {
+	cfg.Unlabeled, cfg.Grace, cfg.Guard = true, time.Second, []string{"guard"}
+	return readMeasured(add, func(printed io.Writer) error {
+		cfg.Stdout = printed
+		return launch.Run(ctx, cfg)
+	})
+}
+
+// readMeasured calls add with every value that run writes as JSON.
+func readMeasured[T any](add func(T), run func(printed io.Writer) error) error {
 	values, printed := io.Pipe()
 	read := make(chan error)
 	go func() {
@@ -100,10 +99,15 @@ func decodeEach[T any](each func(T)) (*io.PipeWriter, <-chan error) {
 				read <- err
 				return
 			}
-			each(value)
+			add(value)
 		}
 	}()
-	return printed, read
+	err := run(printed)
+	printed.Close()
+	if bad := <-read; err == nil && !errors.Is(bad, io.EOF) {
+		err = fmt.Errorf("reading what rank 0 measured: %w", bad)
+	}
+	return err
 }
 
 // runMPI runs ranks that exchange their messages over an MPI, by the launcher of that MPI.

@@ -82,6 +82,12 @@ func printEnv(w io.Writer, r launch.Report) error {
 		line("transport", "%s", r.Transport)
 	}
 	switch {
+	case r.Selections > 0:
+		line("selections", "%s of the machine's profile (digest %s)", plural(r.Selections, "rule"), r.SelectionsDigest)
+	case r.SelectionsReason != "":
+		line("selections", "none: %s", r.SelectionsReason)
+	}
+	switch {
 	case r.Transport == "":
 	case r.FallbackReason != "":
 		line("shared memory", "none: %s", r.FallbackReason)

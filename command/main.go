@@ -105,7 +105,7 @@ Start with a run, then look at what it did: list names the algorithms, show list
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newTune(), newExplain(), newEnv(), newProfile(), newTrace(), newGuard(), newAgent(), newBenchRank(), newTuneRank())
+	root.AddCommand(newRun(), newList(), newShow(), newCheck(), newSim(), newDraw(), newBench(), newTune(), newExplain(), newEnv(), newProfile(), newTrace(), newGuard(), newAgent(), newBenchRank(), newTuneRank(), newRaceRank())
 	onlyOnce(root)
 	if name := program(); name != "chorale" {
 		rename(root, name)

@@ -13,11 +13,16 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/chorale-go/chorale/internal/machine"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
 func TestMain(m *testing.M) {
+	if strings.Contains(filepath.Base(os.Args[0]), ".test") { // not as a command of a script
+		os.Setenv(machine.Variable, machine.Off) // whatever this machine's profile says
+	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
 	testscript.Main(m, map[string]func(){
 		"chorale":          Main,
@@ -34,6 +39,7 @@ func TestMain(m *testing.M) {
 		"ending":           ending,
 		"locks":            locks,
 		"failing":          failing,
+		"machineprofile":   machineProfile,
 	})
 }
 

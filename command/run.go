@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/chorale-go/chorale/internal/logging"
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/internal/trace"
 	"github.com/chorale-go/chorale/launch"
@@ -30,6 +31,7 @@ func newRun() *cobra.Command {
 		level     = choice{"", logging.Levels}
 		onFailure = choice{"abort", []string{"abort", "continue"}}
 		traceFile string
+		rules     rulesFlag
 		buffer    = size(defaultBuffer)
 		format    = choice{"table", []string{"table", "json"}}
 	)
@@ -81,6 +83,11 @@ When a rank has waited for others for --stall, the command explains what all ran
 which wait, in which call, at which line of the program and for whom, what the others
 do instead, and which is the likely cause. They go on waiting, unless --stall-abort
 ends the job. A quit signal (Ctrl-\\) has the same printed at once, and ends nothing.
+
+Calls choose algorithms by the selections of the machine's profile, if chorale tune
+--select has made some. The command reads them once, and every rank gets them when it
+joins, on whichever host. --machine FILE names another profile, and --machine off leaves
+the built-in choices.
 
 With --profile, a table says at the end, on standard error, where the time went:
 each source line that calls a collective or sends messages, how often and how
@@ -158,6 +165,13 @@ in, and end quietly if the job ends before.`,
 				}
 				cfg.Env = append(cfg.Env, "CHORALE_ALGORITHM="+algorithm)
 			}
+			if rules.file != "" {
+				file, err := checkedMachine(rules.file)
+				if err != nil {
+					return callErrorf("--machine %w", err)
+				}
+				cfg.Env = append(cfg.Env, machine.Variable+"="+file)
+			}
 			if level.value != "" {
 				cfg.Env = append(cfg.Env, logging.Variable+"="+level.value)
 			}
@@ -197,6 +211,7 @@ in, and end quietly if the job ends before.`,
 	flags.Var(&transport, "transport", "how the ranks exchange messages: "+oneOfText(transport.candidates))
 	flags.BoolVar(&cfg.Encrypt, "encrypt", false, "data connections between hosts use TLS, as CHORALE_ENCRYPT=1")
 	flags.StringVar(&algorithm, "algorithm", "", "the algorithms for the program's collectives, as in ring, allreduce=ring;bcast=chain,segment=8K or mine.txt")
+	rules.add(cmd)
 	flags.BoolVar(&noLabels, "no-labels", false, "print what the ranks print, unchanged")
 	flags.DurationVar(&cfg.Grace, "grace", 5*time.Second, "the time from asking the ranks to end to killing them")
 	flags.DurationVar(&stall, "stall", 30*time.Second, "the time after which a wait for other ranks is explained; 0: never")

@@ -29,13 +29,14 @@ func newShow() *cobra.Command {
 		root       int
 		bytes      size
 		transport  = transportChoice("mpi")
+		rules      rulesFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "show OP -n P | show FILE",
 		Short: "Show a schedule, step by step",
 		Long: `Show the schedule of a collective among P ranks, or the one in a file. If no
 algorithm is named, it is the one that a call of that size would select in a job
-on this machine: chorale run and bench with the same --transport run it.
+on this machine: chorale run and bench with the same --transport and --machine run it.
 
 The first table lists the messages of each step: 0→4 goes from rank 0 to rank 4,
 0↔1 is one each way. The second shows the blocks that move and where they land. A range of
@@ -69,10 +70,14 @@ complete as well: a program that knows nothing of chorale can replay it.
 	flags.Var(&bytes, "bytes", "the size of the vector, or of each rank's part of it")
 	flags.Var(&transport, "transport", "the transport for which the algorithm is selected: "+oneOfText(transport.candidates))
 	flags.Var(&available, "processors", "the number of processors for which it is selected (default: this machine's)")
+	rules.add(cmd)
 	var memory size
 	addMemory(cmd, &memory)
 	format := addFormat(cmd, "table", "csv", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := rules.apply(); err != nil {
+			return err
+		}
 		c, s, err := collectiveOrFile(args[0], memory)
 		if err != nil {
 			return err
@@ -174,6 +179,9 @@ func here(q selection.Query) (_ selection.Query, err error) {
 		q.Processors = processors.Parallel()
 	default:
 		q.Processors = processors.Available()
+	}
+	if q.Machine, err = machineHere(); err != nil {
+		return q, err
 	}
 	switch {
 	case q.Transport == "inproc", q.Transport == "mpi":

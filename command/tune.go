@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/tune"
 	"github.com/chorale-go/chorale/model"
 )
@@ -29,10 +30,12 @@ func newTune() *cobra.Command {
 	var (
 		quick bool
 		file  string
+		mode  = choice{"", []string{"measured", "predicted"}}
+		ranks = numbersOfRanks()
 	)
 	cmd := &cobra.Command{
-		Use:   "tune",
-		Short: "Measure this machine or a job's hosts, for predictions",
+		Use:   "tune [--select [OP…]]",
+		Short: "Measure this machine or a job's hosts, for predictions and choices",
 		Long: `Measure this machine, and write what it takes into a profile: a JSON file from which
 sim --profile and bench --predict tell how long a collective takes here.
 
@@ -54,13 +57,25 @@ and then pairs of hosts measure the messages between them, one pair after anothe
 that take the same are a class, and each class takes about half a minute. Hosts are reached
 as by chorale run; slots have no effect.
 
+With --select, the profile also gets selections: which algorithms calls take from then
+on, in place of the built-in choices, over each transport, by the number of ranks and
+bytes. What the profile lacks for that is measured first. For each call, the algorithms
+of the catalog are simulated, and those that may be the fastest race the built-in choice:
+they make calls by turns, and who is slower drops out. A rule is written where one of
+them is faster by more than 5 % with a confidence of 95 %, in three jobs; all else stays
+as it is. --select=predicted writes one where the simulation promises 30 %, and races
+nothing. OP… and -n name the collectives and the numbers of ranks, and rules for others
+stay. Jobs on this machine read the selections when they start: see chorale run
+--machine.
+
 --format json prints the profile.`,
 		Example: `  chorale tune
   chorale tune --quick --transport inproc --profile quick.json
+  chorale tune --select --transport shm
+  chorale tune --select allreduce -n 4,8 --transport shm
   chorale sim allreduce -n 2 --profile quick.json --transport inproc
   chorale bench allreduce -n 2 --transport shm --predict
   chorale tune --hosts node1,node2,node3 --transport shm --profile cluster.json`,
-		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -69,8 +84,18 @@ as by chorale run; slots have no effect.
 	addProfile(cmd, &file)
 	var remote remoteFlags
 	remote.add(cmd)
+	flags.Var(&mode, "select", "also find the fastest algorithms for calls: "+oneOfText(mode.candidates))
+	flags.Lookup("select").NoOptDefVal = "measured"
+	flags.VarP(&ranks, "ranks", "n", "with --select: the numbers of ranks, as in 4 or 2,4,8 (default: up to twice the processors, and a larger one)")
 	format := addFormat(cmd, "table", "json")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := newSelecting(args, ranks.values, mode.value)
+		if err != nil {
+			return callError{err}
+		}
+		if err := os.Setenv(machine.Variable, machine.Off); err != nil { // what is measured is built in
+			return err
+		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
 		profile, err := oldProfile(file)
@@ -82,9 +107,15 @@ as by chorale run; slots have no effect.
 			return err
 		}
 		t := tuning{effort: effortOf(quick), progress: terminal(os.Stderr)}
-		if hosts != nil {
+		switch {
+		case hosts != nil && s != nil:
+			return callErrorf("--select and --hosts: selections are for jobs on this machine: want one of them")
+		case hosts != nil:
 			err = t.measureHosts(ctx, hosts, hostsTuning{Transports: transports.values, Quick: quick}, profile)
-		} else {
+		case s != nil:
+			s.quick, s.progress = quick, t.progress
+			err = s.runEach(ctx, &t, transports.values, profile)
+		default:
 			err = t.measure(ctx, transports.values, profile)
 		}
 		if err != nil {
@@ -98,6 +129,9 @@ as by chorale run; slots have no effect.
 		}
 		if format.value == "json" {
 			return profile.Write(cmd.OutOrStdout())
+		}
+		if s != nil {
+			return printSelections(cmd.OutOrStdout(), profile, transports.values, file)
 		}
 		return printTuned(cmd.OutOrStdout(), profile, file)
 	}
@@ -117,11 +151,11 @@ func profilePath(file string) (string, error) {
 	if file != "" {
 		return file, nil
 	}
-	dir, err := os.UserConfigDir()
+	path, err := machine.Path()
 	if err != nil {
 		return "", fmt.Errorf("%w: want --profile FILE", err)
 	}
-	return filepath.Join(dir, "chorale", "profile.json"), nil
+	return path, nil
 }
 
 // readProfile reads a profile, by the value of its flag.
@@ -130,18 +164,7 @@ func readProfile(file string) (*model.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no profile %s: chorale tune makes one: %w", path, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := model.ParseProfile(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return p, nil
+	return machine.Read(path)
 }
 
 // oldProfile returns the profile that a new one replaces, or an empty one if there is none.

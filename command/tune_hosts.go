@@ -3,9 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -85,24 +83,17 @@ func (t *tuning) measureHosts(ctx context.Context, on *launch.Remote, what hosts
 	t.showProgress("starting on %d hosts", len(on.Hosts))
 	defer t.showProgress("")
 	var measured *model.Profile
-	printed, read := decodeEach(func(r tuneReport) {
+	err = runMeasured(ctx, launch.Config{
+		Size: len(on.Hosts), Transport: "tcp", Remote: on,
+		Program: self, Args: []string{"tune-rank", string(text)}, Stderr: untilDone{ctx, os.Stderr},
+		Stall: -1, // ranks wait while a pair measures
+	}, func(r tuneReport) {
 		if r.Profile != nil {
 			measured = r.Profile
 		} else {
 			t.showProgress("%s", r.Progress)
 		}
 	})
-	err = launch.Run(ctx, launch.Config{
-		Size: len(on.Hosts), Transport: "tcp", Remote: on,
-		Program: self, Args: []string{"tune-rank", string(text)},
-		Stdout: printed, Stderr: untilDone{ctx, os.Stderr}, Unlabeled: true,
-		Grace: time.Second, Guard: []string{"guard"},
-		Stall: -1, // ranks wait while a pair measures
-	})
-	printed.Close()
-	if bad := <-read; err == nil && !errors.Is(bad, io.EOF) {
-		err = fmt.Errorf("reading what rank 0 measured: %w", bad)
-	}
 	if err != nil {
 		return err
 	}

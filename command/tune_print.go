@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -128,6 +129,42 @@ func nodeLines(n *model.Node) [][]string {
 		add(strings.TrimSpace(c.Op+" "+c.Type), c.Curve)
 	}
 	return lines
+}
+
+// printSelections prints the rules for some transports, and where they are.
+func printSelections(w io.Writer, p *model.Profile, transports []string, file string) error {
+	path, err := profilePath(file)
+	if err != nil {
+		return err
+	}
+	for _, s := range p.Selections {
+		if !slices.Contains(transports, s.Transport) {
+			continue
+		}
+		note := s.Transport + ": no algorithm is faster than the built-in choices"
+		if len(s.Rules) > 0 {
+			lines := [][]string{{"OVER " + s.Transport, "n", "BYTES", "µs", "x BUILT-IN", "ALGORITHM"}}
+			ratios := make([]float64, len(s.Rules))
+			for i, r := range s.Rules {
+				ratios[i] = r.Time / r.BuiltInTime
+				lines = append(lines, []string{
+					r.Collective, strconv.Itoa(r.Ranks), algo.FormatBytes(r.From) + "–" + algo.FormatBytes(r.To),
+					digits(r.Time), strconv.FormatFloat(ratios[i], 'f', 2, 64), r.Algorithm,
+				})
+			}
+			if err := printTable(w, lines); err != nil {
+				return err
+			}
+			slices.Sort(ratios)
+			note = fmt.Sprintf("\n%s: %s: a call takes %s %% of the built-in choice's time in the median, and %s %% at best (the machine was %s)",
+				s.Transport, plural(len(s.Rules), "rule"), percent(ratios[len(ratios)/2], 1), percent(ratios[0], 1), quietText(s.Origin))
+		}
+		if _, err := fmt.Fprintf(w, "%s\n\n", hang(note, "  ")); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(w, "profile: %s\n", path)
+	return err
 }
 
 // costLines are the table of the numbers without a curve.

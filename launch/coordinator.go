@@ -168,11 +168,12 @@ func (c *coordinator) serve(env *JobEnv, at *join.Rendezvous) (err error) {
 		Size: env.Size, Secret: env.Secret, Listener: listener, Addresses: env.Control, Encrypted: env.leavesHost(),
 		Shared: env.Transport == "shm" && !env.Mixed, Stall: env.Stall, Host: hostName(), OfRanks: true,
 		Hooks: control.Hooks{
-			Report:  func(string, ...any) {}, // of -v
-			Failed:  func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
-			Waiting: func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
-			Dropped: func(int, bool) {}, // the control itself takes the rank for lost
-			Stalled: func(r *stall.Report) { fmt.Fprintln(os.Stderr, linePrefix+r.Text()) },
+			Report:     func(string, ...any) {}, // of -v
+			Failed:     func(err error) { fmt.Fprintf(os.Stderr, "chorale: rank 0: %v\n", err) },
+			Waiting:    func(text string) { fmt.Fprintln(os.Stderr, "chorale: "+text) },
+			Unselected: func(why string) { fmt.Fprintln(os.Stderr, unselected(why)) },
+			Dropped:    func(int, bool) {}, // the control itself takes the rank for lost
+			Stalled:    func(r *stall.Report) { fmt.Fprintln(os.Stderr, linePrefix+r.Text()) },
 		},
 	})
 	return err

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/internal/ranklist"
@@ -162,9 +163,16 @@ func (j *job) listen(shared bool, failed func(error)) error {
 	if err != nil {
 		return err
 	}
+	answer := j.cfg.answer
+	answer.Hosts, answer.Errors = j.layout(), true
+	if answer.Unselected != "" {
+		j.report("the machine's profile is not used: %s", answer.Unselected)
+	} else if n := machine.Count(answer.Selections); n > 0 {
+		j.report("selections: %d rules of the machine's profile", n)
+	}
 	j.groups, err = newGroups(j, control.Config{
 		Size: j.cfg.Size, Secret: j.secret, Strangers: strangers, Shared: shared, Stall: j.cfg.Stall, Host: hostName(),
-		Layout: control.JoinedMessage{Hosts: j.layout(), Errors: true},
+		Layout: answer,
 		Hooks:  control.Hooks{Report: j.report, Failed: failed},
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/join"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -117,6 +118,13 @@ type JobEnv struct {
 	// started in the place of lost ranks. See [Regroup]. Nil where there is no launcher of
 	// chorale's, for inproc and before [Join].
 	Regroup Regroup `json:"-"`
+
+	// Selections are the rules by which all ranks of the job choose algorithms, for its
+	// transport: those of the profile that the launcher has read, or under another launcher
+	// what each rank has read itself, if that is the same on all. Nil means the built-in
+	// tables, before [Join] too, and SelectionsReason why, if there is a reason.
+	Selections       []model.Selection `json:"-"`
+	SelectionsReason string
 
 	Group int // the number of the endpoint in the job: 0 for the first, then one for each Regroup
 

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/chorale-go/chorale/internal/clock"
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/launch/internal/control"
 	"github.com/chorale-go/chorale/launch/join"
@@ -109,6 +110,10 @@ func attach(ctx context.Context, env JobEnv) (_ *attached, _ JobEnv, err error) 
 	}()
 	if env.Foreign != nil {
 		a.self.Host, a.self.Processors = hostName(), processors.Available()
+		if err := env.findSelections(os.Getenv(machine.Variable)); err != nil {
+			return nil, env, fmt.Errorf("rank %d: %w", env.Rank, err)
+		}
+		a.self.Selections = machine.Digest(env.Selections)
 	}
 	if a.shared != nil && !env.Mixed {
 		a.ProcessEndpoint = a.shared
@@ -152,6 +157,7 @@ func (a *attached) enter(ctx context.Context, env JobEnv, self func(local netip.
 	if len(joined.Hosts) == env.Size {
 		env.Hosts = joined.Hosts
 	}
+	env.takeSelections(joined)
 	return env, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/launch/internal/guard"
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
@@ -143,6 +144,9 @@ func isOneLine(s string) bool {
 func (r *Remote) environment(env []string) (passed []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
+		if name == machine.Variable { // a file of this host, which the launcher reads for all
+			continue
+		}
 		if strings.HasPrefix(name, "CHORALE_") && name != "CHORALE_SSH" || slices.Contains(r.Env, name) {
 			passed = append(passed, v)
 		}

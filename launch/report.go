@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/launch/join"
 )
@@ -29,6 +30,10 @@ type Report struct {
 	SharesMemory   []int  `json:"sharesMemory"`             // the other ranks with which it shares memory
 	FallbackReason string `json:"fallbackReason,omitempty"` // why it shares no memory
 	Processors     int    `json:"processors"`               // that the selection of algorithms goes by; 0 if unknown
+
+	Selections       int    `json:"selections"`                 // the rules of the machine's profile by which algorithms are chosen
+	SelectionsDigest string `json:"selectionsDigest,omitempty"` // the same on all ranks
+	SelectionsReason string `json:"selectionsReason,omitempty"` // why there are none
 
 	Control  string           `json:"control,omitempty"` // where the control server listens
 	TLS      bool             `json:"tls"`               // control connections are encrypted
@@ -95,6 +100,7 @@ func (r *Report) describe(env JobEnv) {
 	}
 	r.Rank, r.Size, r.Processors = env.Rank, env.Size, env.Processors
 	r.Transport = env.Transport
+	r.Selections, r.SelectionsDigest, r.SelectionsReason = machine.Count(env.Selections), machine.Digest(env.Selections), env.SelectionsReason
 	if env.Transport != "inproc" && env.Size > 1 {
 		addresses, _ := env.controlAddresses() // Join returns the error
 		r.Control, r.TLS = strings.Join(addresses, ","), env.leavesHost()

@@ -32,7 +32,9 @@ type Config struct {
 	// for auto.
 	Transport string
 	// Env is the environment of the ranks; the variables that describe the job
-	// are added to it. Nil means this process's own.
+	// are added to it. Nil means this process's own. Its CHORALE_MACHINE names the profile by
+	// whose selections all ranks choose algorithms, on whichever host they run: "off" means
+	// none, and "" the user's own profile.
 	Env []string
 	// Dir is the directory in which the ranks run. "" means this process's own; on a
 	// host that has no such directory, the one in which the login shell starts.
@@ -111,6 +113,8 @@ type Config struct {
 	// [Guard]. Nil means that there is no guard: if the launcher is killed,
 	// processes and files that the kernel does not remove by itself remain.
 	Guard []string
+
+	answer control.JoinedMessage // what ranks are told that join, but for their hosts
 }
 
 // Transports are the names of the transports: inproc runs all ranks as goroutines
@@ -215,6 +219,9 @@ func (c Config) complete() (Config, error) {
 		c.Stall = DefaultStall
 	}
 	c.Env = withoutJobEnv(c.Env)
+	if err := c.findSelections(); err != nil {
+		return c, err
+	}
 	if c.Encrypt {
 		c.Env = append(c.Env, envEncrypt+"=1")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +23,8 @@ type Profile struct {
 	Node    Node   `json:"node"`
 	Links   []Link `json:"links"`
 	HostsProfile
+	// Selections are what chorale tune --select has found: one for each transport at most.
+	Selections []Selection `json:"selections,omitempty"`
 }
 
 // A Link is the cost of messages over one transport, between two ranks that have a
@@ -170,6 +173,15 @@ func ParseProfile(text []byte) (*Profile, error) {
 func (p *Profile) validate() error {
 	if err := validHost(&p.Node, p.Links); err != nil {
 		return err
+	}
+	for i := range p.Selections {
+		s := &p.Selections[i]
+		if err := s.validate(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(p.Selections[:i], func(o Selection) bool { return o.Transport == s.Transport }) {
+			return fmt.Errorf("two selections for %s: want one", s.Transport)
+		}
 	}
 	return p.HostsProfile.validate()
 }

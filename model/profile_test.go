@@ -152,3 +152,73 @@ func TestCombiningCostsWhatItTakesBeyondACopy(t *testing.T) {
 		t.Errorf("the bandwidth is %g: want the highest", got)
 	}
 }
+
+func exampleSelection() model.Selection {
+	return model.Selection{
+		Version: model.SelectionVersion, Transport: "shm", Processors: 4,
+		Rules: []model.Rule{
+			{Collective: "allreduce", Ranks: 4, From: 0, To: 63, Algorithm: "tree", Bytes: 8, Time: 1, BuiltIn: "ring", BuiltInTime: 2},
+			{Collective: "allreduce", Ranks: 4, From: 64, To: 127, Algorithm: "linear", Bytes: 64, Time: 1, BuiltIn: "ring", BuiltInTime: 2},
+		},
+	}
+}
+
+func TestSelectionsAreReadAsTheyWereWritten(t *testing.T) {
+	want := exampleProfile()
+	want.SetSelection(exampleSelection())
+	want.SetSelection(model.Selection{Version: model.SelectionVersion, Transport: "tcp", Processors: 4, Rules: []model.Rule{}})
+	var text bytes.Buffer
+	if err := want.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	got, err := model.ParseProfile(text.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got.Selections, want.Selections)
+	}
+}
+
+func TestASelectionTakesThePlaceOfThatOfTheSameTransport(t *testing.T) {
+	p := exampleProfile()
+	p.SetSelection(exampleSelection())
+	p.SetSelection(model.Selection{Transport: "shm", Processors: 7})
+	if len(p.Selections) != 1 || p.Selections[0].Processors != 7 {
+		t.Errorf("got %+v", p.Selections)
+	}
+}
+
+func TestSelectionsThatSayNothingOrTwoThingsAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*model.Selection){
+		"a selection of version 2 for shm: want version 1: chorale tune --select makes one":        func(s *model.Selection) { s.Version = 2 },
+		"the selection for shm has 0 processors: want 1 or more":                                   func(s *model.Selection) { s.Processors = 0 },
+		"rule 2 of the selection for shm names no collective or no algorithm":                      func(s *model.Selection) { s.Rules[1].Algorithm = "" },
+		"rule 1 of the selection for shm is for 0 ranks, and 0 to 63 bytes":                        func(s *model.Selection) { s.Rules[0].Ranks = 0 },
+		"rule 1 of the selection for shm is for 4 ranks, and 64 to 63 bytes":                       func(s *model.Selection) { s.Rules[0].From = 64 },
+		"rule 1 of the selection for shm has times of 0 and 2 µs: want more than 0":                func(s *model.Selection) { s.Rules[0].Time = 0 },
+		"rules 1 and 2 of the selection for shm are for the same calls: allreduce on 4 ranks":      func(s *model.Selection) { s.Rules[0].To = 64 },
+		"rule 2 of the selection for shm is for 4 ranks, and 64 to 63 bytes: want 1 rank or more,": func(s *model.Selection) { s.Rules[1].To = 63 },
+	} {
+		p := exampleProfile()
+		s := exampleSelection()
+		change(&s)
+		p.SetSelection(s)
+		var text bytes.Buffer
+		if err := p.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := model.ParseProfile(text.Bytes()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v: want %q", err, want)
+		}
+	}
+	p := exampleProfile()
+	p.Selections = []model.Selection{exampleSelection(), exampleSelection()}
+	var text bytes.Buffer
+	if err := p.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.ParseProfile(text.Bytes()); err == nil || err.Error() != "two selections for shm: want one" {
+		t.Errorf("the error is %v", err)
+	}
+}

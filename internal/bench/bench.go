@@ -182,10 +182,16 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 		return b.measureForm(ctx, cell)
 	case cell.Pattern != "":
 		return b.measure(ctx, cell, newPattern(b.Comm, cell, &b.memory))
-	case cell.Collective.Combines():
-		return b.measure(ctx, cell, newWork[float32](b.Comm, cell, &b.memory))
 	}
-	return b.measure(ctx, cell, newWork[byte](b.Comm, cell, &b.memory))
+	return b.measure(ctx, cell, b.subjectOf(cell))
+}
+
+// subjectOf returns the call of a collective, for which there are buffers.
+func (b *Bench) subjectOf(cell Cell) subject {
+	if cell.Collective.Combines() {
+		return newWork[float32](b.Comm, cell, &b.memory)
+	}
+	return newWork[byte](b.Comm, cell, &b.memory)
 }
 
 // A subject is what a cell measures, on one rank.

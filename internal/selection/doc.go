@@ -7,8 +7,11 @@
 // for ranks that each have a processor, and further rules for oversubscribed ranks,
 // which are more than the processors that they share. All tables build on the rules
 // of base.go, which hold for every transport. The rules of hosts.go come last, for ranks
-// that share hosts. The environment variable CHORALE_ALGORITHM overrides the tables.
+// that share hosts. The rules of the machine's profile, if it has any for the call, take
+// the place of all these: see [Machine]. The environment variable CHORALE_ALGORITHM
+// overrides them and the tables.
 //
 // All ranks of a call must choose the same algorithm. So Choose depends only on facts
-// that are the same on all of them, and never on a measurement of one rank.
+// that are the same on all of them, and never on a measurement of one rank:
+// all ranks of a job have the rules of the same profile.
 package selection

@@ -18,6 +18,8 @@ type Query struct {
 	Transport  string // "inproc", "shm" or "tcp"; any other gets the rules of every transport
 	Processors int    // that all ranks share; 0 if each rank has one, or the number is unknown
 	Hosts      string // as algo.FormatHosts writes them; "" if no two ranks share a host, or all do, or it is unknown
+
+	Machine *Machine // the rules of the profile, where all ranks share one host; nil: the built-in tables
 }
 
 // oversubscribed reports whether the ranks outnumber the processors.
@@ -27,8 +29,9 @@ func (q Query) oversubscribed() bool { return 0 < q.Processors && q.Processors <
 // it in words. Forced is the entry of CHORALE_ALGORITHM that says so, or "".
 type Choice struct{ Algorithm, Why, Forced string }
 
-// Choose returns the algorithm that a call takes if it names none. Of the rules
-// that fit the call, the last one counts.
+// Choose returns the algorithm that a call takes if it names none. If the machine's
+// profile has a rule that fits the call, that counts, and else of the built-in rules that
+// fit it the last one.
 //
 // The environment variable CHORALE_ALGORITHM overrides the tables. It is a list
 // like "allreduce=ring;bcast=chain,segment=8K", in which a name alone stands for
@@ -38,6 +41,15 @@ func Choose(q Query) (Choice, error) {
 	if forced, err := override(Override(), q.Collective); err != nil || forced.spec != "" {
 		return Choice{WithHosts(q.Collective, forced.spec, q.Hosts), Environment + " says so", forced.text}, err
 	}
+	if r := q.Machine.find(q); r != nil {
+		return Choice{Algorithm: r.algorithm, Why: qualified(r.why, q)}, nil
+	}
+	return BuiltIn(q)
+}
+
+// BuiltIn returns the algorithm that the built-in tables choose: the last of the rules that
+// fit the call.
+func BuiltIn(q Query) (Choice, error) {
 	var chosen rule
 	var from section
 	for _, s := range sections(q) {
@@ -54,13 +66,18 @@ func Choose(q Query) (Choice, error) {
 	if bounds := chosen.bounds(from); bounds != "" {
 		why += " (a rule for " + bounds + ")"
 	}
+	return Choice{Algorithm: WithHosts(q.Collective, chosen.algorithm, q.Hosts), Why: qualified(why, q)}, nil
+}
+
+// qualified adds to a reason what the call asks of its algorithm.
+func qualified(why string, q Query) string {
 	if q.Ordered {
 		why += ", operands in rank order"
 	}
 	if q.Uneven {
 		why += ", parts of different lengths"
 	}
-	return Choice{Algorithm: WithHosts(q.Collective, chosen.algorithm, q.Hosts), Why: why}, nil
+	return why
 }
 
 // fits reports whether the rule is for the call, and its algorithm takes the

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chorale-go/chorale/internal/ranklist"
@@ -49,6 +51,9 @@ func (c *Server) assemble() {
 	joined := c.cfg.Layout
 	if c.cfg.OfRanks {
 		joined = layout(c.members)
+		if why := joined.SelectionsDiffer; why != "" {
+			go c.cfg.Unselected(why) // it may block
+		}
 	} else {
 		c.server.Listener.Close() // nobody else joins a group
 	}
@@ -108,8 +113,49 @@ func layout(members []member) JoinedMessage {
 		j.Hosts[rank] = number
 		j.Processors = min(j.Processors, m.Processors)
 	}
+	j.SelectionsDiffer = differ(members)
 	return j
 }
+
+// differ says which ranks have found other selections than the rest; "" if all have the same.
+func differ(members []member) string {
+	var digests []string // in the order of their lowest ranks
+	ranks, hosts := make(map[string][]int), make(map[string][]string)
+	for rank, m := range members {
+		if ranks[m.Selections] == nil {
+			digests = append(digests, m.Selections)
+		}
+		ranks[m.Selections] = append(ranks[m.Selections], rank)
+		if !slices.Contains(hosts[m.Selections], m.Host) {
+			hosts[m.Selections] = append(hosts[m.Selections], m.Host)
+		}
+	}
+	if len(digests) < 2 {
+		return ""
+	}
+	text := ""
+	for i, d := range digests[:min(len(digests), maxDigests)] {
+		if i > 0 {
+			text += ", "
+		}
+		on := strings.Join(hosts[d][:min(len(hosts[d]), maxDigests)], ", ")
+		if more := len(hosts[d]) - maxDigests; more > 0 {
+			on += fmt.Sprintf(" and %d more", more)
+		}
+		text += fmt.Sprintf("%s (%s) %s", ranklist.Name(ranks[d]), on, cmp.Or(d, "none"))
+	}
+	if more := len(digests) - maxDigests; more > 0 {
+		text += fmt.Sprintf(", and %d other selections", more)
+	}
+	return "the machine's profile has other selections for some ranks than for the rest: " + text
+}
+
+// The text of a difference names as many digests, and as many hosts of each, at most. A digest
+// has maxDigest bytes at most.
+const (
+	maxDigests = 3
+	maxDigest  = 32
+)
 
 // EndTimeout is how long a rank has to notice that the job has failed, and to end in good
 // order. chorale run gives as much to the ranks of its own jobs.

@@ -221,3 +221,39 @@ func TestTheLayoutNumbersHostsAndHasTheFewestProcessors(t *testing.T) {
 		}
 	}
 }
+
+func TestADifferenceOfSelectionsNamesRanksAndHosts(t *testing.T) {
+	for _, test := range []struct {
+		hosts, digests string // of each rank; - for none
+		want           string
+	}{
+		{"aabb", "1111", ""},
+		{"aabb", "----", ""},
+		{"aabb", "11--", "ranks 0–1 (a) 1, ranks 2–3 (b) none"},
+		{"abab", "1121", "ranks 0–1, 3 (a, b) 1, rank 2 (a) 2"},
+		{"abcdefg", "111112-", "ranks 0–4 (a, b, c and 2 more) 1, rank 5 (f) 2, rank 6 (g) none"},
+		{"aaaaaa", "123456", "rank 0 (a) 1, rank 1 (a) 2, rank 2 (a) 3, and 3 other selections"},
+	} {
+		members := make([]member, len(test.hosts))
+		for rank := range members {
+			members[rank].Host = test.hosts[rank : rank+1]
+			if d := test.digests[rank : rank+1]; d != "-" {
+				members[rank].Selections = d
+			}
+		}
+		want := test.want
+		if want != "" {
+			want = "the machine's profile has other selections for some ranks than for the rest: " + want
+		}
+		if got := layout(members).SelectionsDiffer; got != want {
+			t.Errorf("%s with %s: got %q, want %q", test.hosts, test.digests, got, want)
+		}
+	}
+}
+
+func TestADigestThatIsNoneIsRefused(t *testing.T) {
+	c := newAssemblyOf(t, 2)
+	one := dialRaw(t, c, 1)
+	one.send(`{"join":{"selections":"` + strings.Repeat("x", maxDigest+1) + `"}}`)
+	one.expect(`{"refused":"the digest of its selections has 33 bytes: want at most 32"}`)
+}

@@ -131,7 +131,7 @@ func connect(ctx context.Context, cfg DialConfig, self func(local netip.Addr) (J
 	if err != nil {
 		return nil, none, err
 	}
-	c := &Client{conn: conn, in: messageScanner(conn, MaxMessage+maxGroup), pending: make(map[query][]chan reply), groups: make(map[uint64]chan groupReply)}
+	c := &Client{conn: conn, in: messageScanner(conn, MaxMessage+maxGroup+MaxSelections), pending: make(map[query][]chan reply), groups: make(map[uint64]chan groupReply)}
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	joined, err := c.join(self)
 	if !stop() && err == nil {

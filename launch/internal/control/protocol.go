@@ -9,6 +9,7 @@ import (
 	"github.com/chorale-go/chorale/internal/deadlock"
 	"github.com/chorale-go/chorale/internal/failure"
 	"github.com/chorale-go/chorale/internal/stall"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -27,7 +28,8 @@ import (
 //	{"joined":{}}
 //	{"refused":"rank 3 has joined already"}
 //
-// With "errors":true in joined, the launcher prints the errors that it is sent.
+// With "errors":true in joined, the launcher prints the errors that it is sent. With
+// "selections":[…], these are the rules by which all ranks choose algorithms.
 //
 // Where rank 0 takes the launcher's part, its answer comes when all ranks have joined, and
 // says which of them share a host, see JoinedMessage.
@@ -128,25 +130,36 @@ type message struct {
 	RegroupFailed *RegroupFailure `json:"regroupFailed,omitempty"`
 }
 
-// A JoinMessage is what a rank says of itself. Host and Processors are for a rank that
-// takes the launcher's part: the same name means the same host, and the processors are
-// those that the ranks of that host share.
+// A JoinMessage is what a rank says of itself. Host, Processors and Selections are for a rank
+// that takes the launcher's part: the same name means the same host, the processors are
+// those that the ranks of that host share, and Selections is the digest of those that the rank
+// has found on its host, "" of none.
 type JoinMessage struct {
 	Address        string `json:"address,omitempty"`
 	Memory         string `json:"memory,omitempty"`
 	FallbackReason string `json:"fallbackReason,omitempty"`
 	Host           string `json:"host,omitempty"`
 	Processors     int    `json:"processors,omitempty"`
+	Selections     string `json:"selections,omitempty"`
 }
 
 // A JoinedMessage says which ranks share a host: Hosts has a number for each rank, or is
 // empty where all share one. Processors is then the number of the host that has the
-// fewest.
+// fewest. All ranks choose algorithms by the same selections: by those of a launcher, which
+// are in Selections, or, where a rank takes its part, each by what it has found itself, unless
+// SelectionsDiffer says why no rank does.
 type JoinedMessage struct {
 	Hosts      []int `json:"hosts,omitempty"`
 	Processors int   `json:"processors,omitempty"`
 	Errors     bool  `json:"errors,omitempty"` // the launcher prints the errors that it is sent
+
+	Selections       []model.Selection `json:"selections,omitempty"` // of MaxSelections at most
+	Unselected       string            `json:"unselected,omitempty"` // why a launcher has none, if there is a reason
+	SelectionsDiffer string            `json:"selectionsDiffer,omitempty"`
 }
+
+// MaxSelections bounds the length in bytes of the selections of an answer.
+const MaxSelections = 1 << 20
 
 // The lengths in bytes to which an error is cut. Details that take too much room when their
 // bytes are escaped are left out.

@@ -63,6 +63,10 @@ type Hooks struct {
 	Metrics func(rank int, totals []byte)    // the sums of a rank's calls; nil: nobody wants them
 	Waiting func(text string)                // where a rank serves: which have not joined yet; in a goroutine of its own
 
+	// Where a rank serves: why no rank takes the selections that it has found; in a goroutine
+	// of its own.
+	Unselected func(why string)
+
 	// Nil where ranks cannot regroup. The server's lock is not held: they may call it.
 	Regroup      func(rank int, m RegroupMessage)
 	Left         func(rank int)                 // the rank has left
@@ -221,6 +225,8 @@ func (c *Server) join(conn net.Conn, rank int, j JoinMessage) (drained chan stru
 		return nil, &assemblyError{*c.assembly.failed}
 	case m.conn != nil:
 		return nil, fmt.Errorf("rank %d has joined already", rank)
+	case len(j.Selections) > maxDigest:
+		return nil, fmt.Errorf("the digest of its selections has %d bytes: want at most %d", len(j.Selections), maxDigest)
 	case len(j.Address) > maxName || len(j.Memory) > maxName:
 		return nil, fmt.Errorf("its address has %d bytes, and the name of its memory %d: want at most %d", len(j.Address), len(j.Memory), maxName)
 	}
