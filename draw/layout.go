@@ -82,6 +82,8 @@ func newLayout(t topo.Topology) layout {
 		l.tree(t)
 	case *topo.FatTree:
 		l.fatTree(t)
+	case *topo.Hosts:
+		l.hosts(t)
 	case *topo.Star:
 		l.at = append(circle(t.Processors(), 120), point{})
 	case *topo.Dragonfly:

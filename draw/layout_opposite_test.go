@@ -22,7 +22,7 @@ func gap(a, b bezier) float64 {
 
 func TestOppositeArrowsBetweenTwoRanksLieApart(t *testing.T) {
 	const apart = 7.0 // pixels
-	for _, text := range []string{"full", "ring", "linear", "star", "tree", "hypercube", "mesh", "torus", "mesh:1x8", "mesh:2x2x2", "fattree:k=4", "dragonfly:2,2,1"} {
+	for _, text := range []string{"full", "ring", "linear", "star", "tree", "hypercube", "mesh", "torus", "mesh:1x8", "mesh:2x2x2", "fattree:k=4", "dragonfly:2,2,1", "hosts:2"} {
 		for _, p := range []int{2, 3, 4, 5, 6, 8, 9, 12, 16} {
 			top, err := topo.Parse(text, p)
 			if err != nil || top.Processors() != p {

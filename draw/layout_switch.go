@@ -48,6 +48,29 @@ func (l *layout) fatTree(t *topo.FatTree) {
 	level(core, -levelHeight-2.4*height, func(i int) float64 { return width * (float64(i) + 0.5) / float64(core) })
 }
 
+// hosts lays out the processors in a row, host by host, each host above its own, and the
+// networks above all.
+func (l *layout) hosts(t *topo.Hosts) {
+	p := t.Processors()
+	l.arrowStyle, l.pitch = arcsBelow, 52
+	sum, count := make([]float64, t.Count()), make([]float64, t.Count())
+	for v := range p {
+		host := t.Host(v)
+		x := float64(v)*l.pitch + float64(host)*24 // gaps separate hosts
+		l.at = append(l.at, point{x, 0})
+		sum[host], count[host] = sum[host]+x, count[host]+1
+	}
+	width := l.at[p-1].x
+	height := max(levelHeight, width/16)
+	for host := range t.Count() {
+		l.at = append(l.at, point{sum[host] / count[host], -height})
+	}
+	networks := t.Switches() - t.Count()
+	for i := range networks {
+		l.at = append(l.at, point{width * (float64(i) + 0.5) / float64(networks), -2.4 * height})
+	}
+}
+
 // dragonfly lays out the routers on a circle, group by group, and the processors
 // of each router on a larger circle. It returns a function that bends the edges
 // within a group.

@@ -46,6 +46,7 @@ var networks = []struct {
 	{"torus:4x4", 16}, {"torus:3x5", 15}, {"torus:2x4", 8}, {"torus:3x3x3", 27}, {"torus:8x8", 64}, {"torus:2x2x2x2", 16},
 	{"hypercube", 2}, {"hypercube", 4}, {"hypercube", 8}, {"hypercube", 16}, {"hypercube", 32},
 	{"fattree:k=2", 2}, {"fattree:k=4", 16}, {"fattree:k=6", 54}, {"dragonfly:1,1,1", 2}, {"dragonfly:2,2,1", 12}, {"dragonfly:3,1,2", 21}, {"dragonfly:4,2,1", 40},
+	{"hosts:1x1", 1}, {"hosts:2x4", 8}, {"hosts:3+2x4", 11}, {"hosts:4x8,links=2", 32}, {"hosts:8x1", 8},
 	{"a graph", 10},
 }
 

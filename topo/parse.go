@@ -47,6 +47,7 @@ type family struct {
 	size int               // the number of sizes; 0 for any number
 	fit  func(p int) []int // the sizes where none are given; nil if they must be
 	make func(p int, sizes []int) (Topology, error)
+	read func(spec string, at, p int) (Topology, error) // reads what follows the name itself; nil for sizes
 }
 
 // families is the only list of the topologies that Parse knows.
@@ -59,6 +60,7 @@ var families = map[string]family{
 	"tree":      {form: "tree", make: ofSize(NewTree)},
 	"star":      {form: "star", make: ofSize(NewStar)},
 	"full":      {form: "full", make: ofSize(NewFull)},
+	"hosts":     {form: hostsForm, sep: "x", read: parseHosts},
 	"fattree": {form: "fattree:k=4", key: "k=", sep: ",", size: 1, fit: leastFatTree, make: func(_ int, s []int) (Topology, error) {
 		return made(NewFatTree(s[0]))
 	}},
@@ -100,6 +102,13 @@ func Parse(spec string, p int) (Topology, error) {
 		sizes = f.fit(p)
 	case f.sep != "" && !given:
 		return nil, &SyntaxError{"topology", spec, len(spec), "sizes, as in " + f.form}
+	case f.read != nil:
+		t, err := f.read(spec, len(name)+1, p)
+		var syntax *SyntaxError
+		if err != nil && !errors.As(err, &syntax) {
+			err = fmt.Errorf("topology %w", err)
+		}
+		return t, err
 	case given:
 		var err error
 		args = strings.TrimPrefix(args, f.key)
@@ -112,9 +121,44 @@ func Parse(spec string, p int) (Topology, error) {
 		return nil, fmt.Errorf("topology %w", err)
 	}
 	if n := t.Processors(); n != p {
-		return nil, fmt.Errorf("topology %v has %d processors: want %d, one for each rank", t, n, p)
+		return nil, fmt.Errorf("topology %w", misfit(t.String(), n, p))
 	}
 	return t, nil
+}
+
+// misfit is the error for a topology that has another number of processors than there
+// are ranks.
+func misfit(name string, processors, ranks int) error {
+	return fmt.Errorf("%s has %d processors: want %d, one for each rank", name, processors, ranks)
+}
+
+// ProcessorsOf returns the number of processors of the topology that spec names, if the
+// sizes in spec say so, as in "mesh:4x4" and "hosts:4x8". It is false for any other text.
+func ProcessorsOf(spec string) (p int, known bool) {
+	name, args, given := strings.Cut(spec, ":")
+	f, ok := families[name]
+	if !ok || !given || f.sep == "" {
+		return 0, false
+	}
+	at := len(name) + 1
+	if f.read != nil {
+		text, _, _ := strings.Cut(args, ",")
+		if !strings.ContainsAny(text, "x+") {
+			return 0, false // a number of hosts
+		}
+		_, p, err := hostRuns(spec, at, text)
+		return p, err == nil
+	}
+	args = strings.TrimPrefix(args, f.key)
+	sizes, err := parseSizes("topology", spec, len(spec)-len(args), f)
+	if err != nil {
+		return 0, false
+	}
+	t, err := f.make(1, sizes)
+	if err != nil {
+		return 0, false
+	}
+	return t.Processors(), true
 }
 
 // nearSquare returns two sizes that are as equal as can be, the smaller one first.

@@ -15,7 +15,7 @@ func TestATopologyIsWrittenAsItIsRead(t *testing.T) {
 }
 
 func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
-	const forms = "a file or one of dragonfly:4,2,2, fattree:k=4, full, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
+	const forms = "a file or one of dragonfly:4,2,2, fattree:k=4, full, hosts:4x8, hypercube, linear, mesh:4x4, ring, star, torus:8x8x8, tree"
 	for _, c := range []struct {
 		spec string
 		at   int
@@ -36,6 +36,12 @@ func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
 		{"fattree:p=4", 8, `topology "fattree:p=4", character 9: found "p=4", want a size, as in fattree:k=4`},
 		{"fattree:k=4,4", 11, `topology "fattree:k=4,4", character 12: found ",4", want no more sizes, as in fattree:k=4`},
 		{"dragonfly:4,2", 13, `topology "dragonfly:4,2", character 14: found nothing more, want "," and a size, as in dragonfly:4,2,2`},
+		{"hosts", 5, `topology "hosts", character 6: found nothing more, want sizes, as in hosts:4x8`},
+		{"hosts:", 6, `topology "hosts:", character 7: found nothing more, want a size, as in hosts:4x8`},
+		{"hosts:4x", 8, `topology "hosts:4x", character 9: found nothing more, want a size, as in hosts:4x8`},
+		{"hosts:3+0x4", 8, `topology "hosts:3+0x4", character 9: found "0x4", want hosts, as in hosts:4x8`},
+		{"hosts:4x4,2", 10, `topology "hosts:4x4,2", character 11: found "2", want links of each host, as in hosts:4x8,links=2`},
+		{"hosts:4x4,links=0", 10, `topology "hosts:4x4,links=0", character 11: found "links=0", want links of each host, as in hosts:4x8,links=2`},
 		{"dragonfly:4x2x2", 10, `topology "dragonfly:4x2x2", character 11: found "4x2x2", want a size, as in dragonfly:4,2,2`},
 	} {
 		_, err := Parse(c.spec, 16)
@@ -58,6 +64,7 @@ func TestATopologySizesItselfByTheNumberOfRanks(t *testing.T) {
 		{"mesh", 1, "mesh:1x1"}, {"mesh", 7, "mesh:1x7"}, {"mesh", 12, "mesh:3x4"}, {"mesh", 1 << 20, "mesh:1024x1024"},
 		{"torus", 2, "torus:1x2"}, {"torus", 16, "torus:4x4"}, {"torus", 20, "torus:4x5"},
 		{"fattree", 2, "fattree:k=2"}, {"fattree", 16, "fattree:k=4"}, {"fattree", 54, "fattree:k=6"}, {"fattree", 1024, "fattree:k=16"},
+		{"hosts:4", 32, "hosts:4x8"}, {"hosts:3", 8, "hosts:2x3+2"}, {"hosts:1,links=3", 8, "hosts:1x8"}, {"hosts:2+2", 4, "hosts:2x2"}, {"hosts:8", 8, "hosts:8x1"},
 	} {
 		if got := parsed(t, c.spec, c.p).String(); got != c.want {
 			t.Errorf("%s of %d: got %s, want %s", c.spec, c.p, got, c.want)
@@ -87,6 +94,10 @@ func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
 		{"full", -3, `topology full of -3 processors: want 1 or more`},
 		{"full", 1 << 20, `topology full has 1.1e+12 directed links: want at most 2147483647`},
 		{"hypercube", 1 << 30, `topology hypercube has 3.22e+10 directed links: want at most 2147483647`},
+		{"hosts:4x4", 15, `topology hosts:4x4 has 16 processors: want 15, one for each rank`},
+		{"hosts:9", 8, `topology hosts:9 of 8 processors: want 8 hosts or fewer`},
+		{"hosts:99999999x99999999", 16, `topology hosts:99999999x99999999 has 2e+16 directed links: want at most 2147483647`},
+		{"hosts:4x4,links=999999999", 16, `topology hosts has 8e+09 directed links: want at most 2147483647`},
 		{"mesh:9999999999x9999999999", 16, `topology mesh:9999999999x9999999999 has 4e+20 directed links: want at most 2147483647`},
 	} {
 		_, err := Parse(c.spec, c.p)
@@ -95,6 +106,17 @@ func TestAnImpossibleTopologyIsOneClearLine(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("more than one line: %q", err)
+		}
+	}
+}
+
+func TestSizesSayHowManyProcessorsThereAre(t *testing.T) {
+	for spec, want := range map[string]int{
+		"mesh:4x4": 16, "torus:2x3x4": 24, "fattree:k=4": 16, "dragonfly:4,2,2": 72, "hosts:4x8": 32, "hosts:3+2x4,links=2": 11,
+		"hosts:4": 0, "mesh": 0, "ring": 0, "hypercube": 0, "mesh:": 0, "mesh:4x": 0, "hosts:4x": 0, "fattree:k=3": 0, "net.txt": 0, "": 0,
+	} {
+		if p, known := ProcessorsOf(spec); p != want || known != (want > 0) {
+			t.Errorf("%s: got %d, %v, want %d", spec, p, known, want)
 		}
 	}
 }

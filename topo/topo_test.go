@@ -42,6 +42,12 @@ var networks = func() (all []network) {
 	for _, k := range []int{2, 4, 6} {
 		all = append(all, network{fmt.Sprintf("fattree:k=%d", k), k * k * k / 4})
 	}
+	for spec, p := range map[string]int{
+		"hosts:1x1": 1, "hosts:1x5": 5, "hosts:5x1": 5, "hosts:2x4": 8, "hosts:3x3": 9, "hosts:4x2": 8, "hosts:3x2": 6, "hosts:4x8": 32,
+		"hosts:3+2x4": 11, "hosts:1+7": 8, "hosts:2x4,links=2": 8, "hosts:3x3,links=2": 9, "hosts:2x2,links=3": 4, "hosts:4+2,links=3": 6,
+	} {
+		all = append(all, network{spec, p})
+	}
 	return all
 }()
 
@@ -240,6 +246,11 @@ func TestFiguresAreThoseOfTheTextbook(t *testing.T) {
 		a, p, g := 2*h, h, 2*h*h+1
 		rows = append(rows, row{fmt.Sprintf("dragonfly:%d,%d,%d", a, p, h), a * p * g, 5, g / 2 * ((g + 1) / 2), a*p*g + g*a*(a-1)/2 + g*(g-1)/2, 1})
 	}
+	for _, h := range []int{2, 4, 8, 64} {
+		rows = append(rows,
+			row{fmt.Sprintf("hosts:%dx16", h), 16 * h, 4, h / 2, 17 * h, 1},
+			row{fmt.Sprintf("hosts:%dx16,links=4", h), 16 * h, 4, 2 * h, 20 * h, 1})
+	}
 	for d := 1; d <= 20; d++ {
 		p := 1 << d
 		n := 2*p - 1 // the tree's vertices
@@ -261,7 +272,7 @@ func TestARouteIntoARoomySliceAllocatesNothing(t *testing.T) {
 	for _, n := range []network{
 		{"linear", 100}, {"ring", 100}, {"mesh:10x10", 100}, {"torus:5x5x4", 100},
 		{"hypercube", 1 << 20}, {"tree", 1 << 20}, {"star", 100}, {"full", 100},
-		{"fattree:k=16", 1024}, {"dragonfly:4,2,2", 72},
+		{"fattree:k=16", 1024}, {"dragonfly:4,2,2", 72}, {"hosts:10x10,links=2", 100},
 	} {
 		top := parsed(t, n.spec, n.p)
 		dst := make([]int32, 0, top.Diameter())
@@ -302,6 +313,11 @@ func TestRoutesGoWhereTheyAreSaidToGo(t *testing.T) {
 		{"dragonfly:2,1,1", 6, 0, 5, "0→r0.0 r0.0→r0.1 r0.1→r2.0 r2.0→r2.1 r2.1→5"},
 		{"dragonfly:2,1,1", 6, 0, 3, "0→r0.0 r0.0→r1.1 r1.1→3"},
 		{"star", 5, 4, 0, "4→s s→0"},
+		{"hosts:2x4", 8, 0, 3, "0→host0 host0→3"},
+		{"hosts:2x4", 8, 3, 4, "3→host0 host0→net net→host1 host1→4"},
+		{"hosts:3+5", 8, 7, 2, "7→host1 host1→net net→host0 host0→2"},
+		{"hosts:2x4,links=2", 8, 1, 4, "1→host0 host0→net1 net1→host1 host1→4"}, // the sender's position names the network
+		{"hosts:2x4,links=2", 8, 6, 1, "6→host1 host1→net0 net0→host0 host0→1"},
 		{"full", 5, 4, 0, "4→0"},
 		{"full", 5, 3, 3, ""},
 	} {
