@@ -18,7 +18,8 @@
 //     and of equals the one of the lower rank. A message that takes no time
 //     waits for nothing.
 //   - A message of m words over h links takes Ts + h·Th + m·Tw; by store and
-//     forward, Ts + h·(Th + m·Tw).
+//     forward, Ts + h·(Th + m·Tw). Between the hosts of a [topo.Hosts], these may be
+//     others: Config.Between.
 //   - When a rank's messages of a step are done, the rank combines what has
 //     arrived, for m·Top each. What its copies combine comes before the step's
 //     messages. Copies that replace take no time.

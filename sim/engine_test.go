@@ -50,6 +50,7 @@ func networks(p int) []topo.Topology {
 		must(topo.NewMesh(rows, 4)), must(topo.NewTorus(rows, 4)), must(topo.NewTorus(2, rows, 2)),
 		must(topo.NewHypercube(cube)), must(topo.NewTree(cube)),
 		must(topo.NewFatTree(6)), must(topo.NewDragonfly(4, 2, 2)),
+		must(topo.NewHosts(1, p-p/2, max(1, p/2))), must(topo.NewHosts(2, 3, rows, rows, 3*rows)),
 		must(topo.NewGraph("graph", p, []string{"a", "b"}, graph)))
 }
 
@@ -69,9 +70,9 @@ func agree(t rapid.TB, c sim.Config, parts ...sim.Part) {
 		t.Fatal(err)
 	}
 	if wrong := simulateNaively(c, parts...).differs(r); wrong != "" {
-		t.Fatalf("%v %s on %d ranks and %d more parts, m=%d, on %v placed %v, model %+v, all-port %v, store-and-forward %v, share %v, sync %v, memory %v:\n%s",
+		t.Fatalf("%v %s on %d ranks and %d more parts, m=%d, on %v placed %v, model %+v, between hosts %+v, all-port %v, store-and-forward %v, share %v, sync %v, memory %v:\n%s",
 			parts[0].Schedule.Collective, parts[0].Schedule.Algorithm, parts[0].Schedule.P, len(parts)-1, parts[0].Words,
-			c.Topology, c.Placement, c.Model, c.AllPort, c.StoreAndForward, c.Share, c.Sync, c.MemoryBandwidth, wrong)
+			c.Topology, c.Placement, c.Model, c.Between, c.AllPort, c.StoreAndForward, c.Share, c.Sync, c.MemoryBandwidth, wrong)
 	}
 }
 
@@ -91,6 +92,10 @@ func someConfig(rng *rand.Rand, p int) sim.Config {
 	}
 	if rng.IntN(4) == 0 {
 		c.MemoryBandwidth = []float64{0.3, 1, 1.7, 4}[rng.IntN(4)] / cmp.Or(c.Model.Tw, 1)
+	}
+	if _, ok := c.Topology.(*topo.Hosts); ok && rng.IntN(4) > 0 {
+		unit := cmp.Or(c.Model.Ts, c.Model.Tw, c.Model.Th, c.Model.Top) // the sums of other units would lose digits
+		c.Between = &model.Model{Ts: unit * []float64{0, 1, 7.3}[rng.IntN(3)], Tw: unit * []float64{0, 0.03, 1, 5.5}[rng.IntN(4)], Th: c.Model.Th}
 	}
 	return c
 }
@@ -257,7 +262,13 @@ func TestTheUnitOfTimeChangesNothing(t *testing.T) {
 		s, c := wild(rng, p, 6), someConfig(rng, p)
 		c.Model = model.Model{Ts: float64(rng.IntN(4)), Tw: float64(1 + rng.IntN(3)), Th: float64(rng.IntN(3)), Top: float64(rng.IntN(3))}
 		c.Share, c.MemoryBandwidth = false, 0 // rates are rounded anyway
+		if c.Between != nil {
+			c.Between = &model.Model{Ts: float64(3 + rng.IntN(4)), Tw: float64(rng.IntN(6)), Th: c.Model.Th}
+		}
 		want := must(sim.Run(c, sim.Part{Schedule: s, Words: s.Blocks}))
+		if b := c.Between; b != nil {
+			c.Between = &model.Model{Ts: b.Ts * scale, Tw: b.Tw * scale, Th: b.Th * scale}
+		}
 		c.Model = model.Model{Ts: c.Model.Ts * scale, Tw: c.Model.Tw * scale, Th: c.Model.Th * scale, Top: c.Model.Top * scale}
 		got := must(sim.Run(c, sim.Part{Schedule: s, Words: s.Blocks}))
 		for rank := range want.PerRank {

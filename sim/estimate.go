@@ -69,7 +69,7 @@ func (c Config) checkMemory(ranks int, e estimate, queued bool) error {
 	if queued {
 		bytes += e.messages * perQueued
 	}
-	if c.Machine.shares(ranks) {
+	if c.sharesProcessors(ranks) {
 		bytes += (e.steps + float64(ranks)) * perQueued // their work queues, too
 	}
 	if c.Record {

@@ -3,6 +3,8 @@ package sim
 import (
 	"fmt"
 	"math"
+
+	"github.com/chorale-go/chorale/topo"
 )
 
 // A Machine is what one machine takes, as measured, in place of the prices of a
@@ -23,6 +25,8 @@ type Machine struct {
 
 	// Processors is their number, where ranks share them: rank r is on processor
 	// r mod Processors. 0 gives each rank its own, as do as many as there are ranks.
+	// Where the topology is a [topo.Hosts], each host has so many for its ranks, which
+	// count from 0 on each.
 	// A processor sends one message at a time, and receives one, whichever of its ranks
 	// they are for. While one of its ranks combines, or begins a step, it does nothing
 	// else. Switch is the time of a message or of such work that the processor begins
@@ -36,6 +40,12 @@ type Machine struct {
 	// none is faster than it is alone.
 	Memory     float64
 	MemoryFrom int
+
+	// Network is the number of words per unit of time that each link between a host and
+	// the network of a [topo.Hosts] carries, in each direction; 0 for no limit. Messages
+	// share it max-min fairly. Each host has Memory of its own, and a message between hosts
+	// needs that of both.
+	Network float64
 }
 
 // validate reports what is wrong with a machine, or with other rules beside it.
@@ -54,7 +64,7 @@ func (m *Machine) validate(c Config) error {
 	case m.Processors > 0 && c.AllPort:
 		return fmt.Errorf("all ports and processors that ranks share: want single ports")
 	}
-	for _, x := range []float64{m.Call, m.Step, m.Switch, m.Memory} {
+	for _, x := range []float64{m.Call, m.Step, m.Switch, m.Memory, m.Network} {
 		if !(x >= 0 && x <= maxParameter) {
 			return fmt.Errorf("a machine's time %v: want a number, 0 or more", x)
 		}
@@ -62,15 +72,47 @@ func (m *Machine) validate(c Config) error {
 	return nil
 }
 
-// shares reports whether some of a number of ranks share a processor.
-func (m *Machine) shares(ranks int) bool { return m != nil && m.Processors > 0 && m.Processors < ranks }
+// sharesProcessors reports whether some of a number of ranks share a processor.
+func (c Config) sharesProcessors(ranks int) bool {
+	if c.Machine == nil || c.Machine.Processors == 0 {
+		return false
+	}
+	hosts, ok := c.Topology.(*topo.Hosts)
+	if !ok {
+		return c.Machine.Processors < ranks
+	}
+	for host := range hosts.Count() {
+		if c.Machine.Processors < hosts.Size(host) {
+			return true
+		}
+	}
+	return false
+}
+
+// shareProcessors gives each rank one of the processors of its host, of which each has so
+// many. They are numbered in the order of the ranks that use them first.
+func (n *network) shareProcessors(each int) {
+	type processor struct{ host, number int }
+	numbers := make(map[processor]int32)
+	ranks := make(map[int]int) // of a host, so far
+	n.processors = make([]int32, n.ranks)
+	for rank := range n.processors {
+		host := n.host(int32(rank))
+		at := processor{host, ranks[host] % each}
+		ranks[host]++
+		if _, ok := numbers[at]; !ok {
+			numbers[at] = int32(len(numbers))
+		}
+		n.processors[rank] = numbers[at]
+	}
+}
 
 // port returns the number of the ports that a rank uses: those of its processor.
 func (n *network) port(rank int32) int32 {
-	if n.processors == 0 {
+	if n.processors == nil {
 		return rank
 	}
-	return rank % n.processors
+	return n.processors[rank]
 }
 
 // stepCost returns what a rank's step costs beside its messages, on a machine.
@@ -104,7 +146,7 @@ func (t *programTable) exchanges(step int32) bool {
 // if no other message slows it down.
 func (t *programTable) messageTime(n *network, e ends, sent, received int32, words, hops int) float64 {
 	if n.machine == nil {
-		return n.duration(words, hops)
+		return n.duration(e, words, hops)
 	}
 	return n.machine.Message(int(e.from), int(e.to), words, t.exchanges(sent) || t.exchanges(received))
 }
@@ -175,7 +217,7 @@ func (q *queueing) memoryLimit(i int32) float64 {
 	m := &q.queued[i]
 	words := q.words(&q.messages[i])
 	if q.machine == nil {
-		return 1 / q.perWord(len(q.route(m.from, m.to)))
+		return 1 / q.perWord(m.ends, len(q.route(m.from, m.to)))
 	}
 	if flow := q.alone(i, words) - q.alone(i, 0); flow > 0 {
 		return float64(words) / flow

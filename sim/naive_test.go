@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/sim"
 	"github.com/chorale-go/chorale/topo"
@@ -278,16 +280,27 @@ func (n *naive) first(m *naiveMessage, resources []string) bool {
 	return true
 }
 
+// prices are those of a message: others, if it goes over a network between hosts.
+func (n *naive) prices(m *naiveMessage) model.Model {
+	if n.Between != nil && slices.ContainsFunc(m.links, toNetwork) {
+		return *n.Between
+	}
+	return n.Model
+}
+
+// toNetwork tells a link between a host and the network by its name.
+func toNetwork(link string) bool { return strings.Contains(link, "net") }
+
 func (n *naive) latency(m *naiveMessage) float64 {
-	return n.Model.Ts + float64(m.Hops)*n.Model.Th
+	return n.prices(m).Ts + float64(m.Hops)*n.prices(m).Th
 }
 
 // alone is the rate of a message that nothing slows down.
 func (n *naive) alone(m *naiveMessage) float64 {
 	if n.StoreAndForward {
-		return 1 / (n.Model.Tw * float64(m.Hops))
+		return 1 / (n.prices(m).Tw * float64(m.Hops))
 	}
-	return 1 / n.Model.Tw
+	return 1 / n.prices(m).Tw
 }
 
 func (n *naive) start(m *naiveMessage) {

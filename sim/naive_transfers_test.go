@@ -31,9 +31,9 @@ func (n *naive) divide() {
 		rising = append(rising, m)
 		for _, c := range n.channels(m) {
 			users[c] = append(users[c], m)
-			capacity[c] = 1 / n.Model.Tw
-			if !slices.Contains(m.links, c) {
-				capacity[c] = n.MemoryBandwidth
+			capacity[c] = n.MemoryBandwidth
+			if slices.Contains(m.links, c) {
+				capacity[c] = n.carries(c)
 			}
 		}
 	}
@@ -70,11 +70,23 @@ func (n *naive) divide() {
 
 // channels are what a message shares with others while its words are under way.
 func (n *naive) channels(m *naiveMessage) (all []string) {
-	if n.Share && n.Model.Tw > 0 {
-		all = append(all, m.links...)
+	if n.Share {
+		all = slices.DeleteFunc(slices.Clone(m.links), func(link string) bool { return math.IsInf(n.carries(link), 1) })
 	}
 	if n.MemoryBandwidth > 0 {
 		all = append(all, sendPort(m.From), recvPort(m.To))
 	}
 	return all
+}
+
+// carries is the bandwidth of a link: between two hosts that of their messages, and between
+// a rank and its host that of the fastest.
+func (n *naive) carries(link string) float64 {
+	switch {
+	case n.Between == nil:
+		return 1 / n.Model.Tw
+	case toNetwork(link):
+		return 1 / n.Between.Tw
+	}
+	return max(1/n.Model.Tw, 1/n.Between.Tw)
 }

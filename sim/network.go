@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/topo"
@@ -16,10 +17,12 @@ type network struct {
 	topology        topo.Topology
 	placement       []int // the processor of each rank; nil for its own number
 	model           model.Model
+	between         model.Model // of messages between hosts
+	hosts           *topo.Hosts // nil for a topology without hosts
 	storeAndForward bool
 	allPort         bool
 	machine         *Machine // in place of the model; nil for none
-	processors      int32    // that ranks share; 0 where each has its own
+	processors      []int32  // the processor of each rank; nil where each has its own
 	ranks           int
 	links           int // directed
 
@@ -33,8 +36,12 @@ func newNetwork(c Config, ranks int) *network {
 		ranks: ranks, links: 2 * c.Topology.LinkCount(),
 		last: make([]int32, 0, c.Topology.Diameter()),
 	}
-	if n.machine = c.Machine; n.machine.shares(ranks) {
-		n.processors = int32(c.Machine.Processors)
+	n.hosts, _ = c.Topology.(*topo.Hosts)
+	if n.between = c.Model; c.Between != nil {
+		n.between = *c.Between
+	}
+	if n.machine = c.Machine; c.sharesProcessors(ranks) {
+		n.shareProcessors(c.Machine.Processors)
 	}
 	if _, searches := c.Topology.(*topo.Graph); searches {
 		n.routes = make(map[int64][]int32)
@@ -48,7 +55,7 @@ func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + n
 // resourceName returns what a report calls a resource that a message waits for.
 func (n *network) resourceName(resource int32) string {
 	of := "rank"
-	if n.processors > 0 {
+	if n.processors != nil {
 		of = "processor"
 	}
 	switch i := int(resource) - n.links; {
@@ -81,17 +88,55 @@ func (n *network) route(from, to int32) []int32 {
 	return route
 }
 
+// host returns the host of a rank; 0 where there are no hosts.
+func (n *network) host(rank int32) int {
+	at := int(rank)
+	if n.placement != nil {
+		at = n.placement[at]
+	}
+	if n.hosts == nil {
+		return 0
+	}
+	return n.hosts.Host(at)
+}
+
+// prices returns the rates of a message.
+func (n *network) prices(e ends) *model.Model {
+	if n.hosts != nil && n.host(e.from) != n.host(e.to) {
+		return &n.between
+	}
+	return &n.model
+}
+
+// linkRate returns the words per unit of time that a link carries where messages share
+// it; infinity for no limit. A link between a rank and its host is as fast as the faster
+// of its messages need it; on a machine, it has no limit.
+func (n *network) linkRate(link int32) float64 {
+	between := n.hosts != nil && n.hosts.ToNetwork(int(link))
+	switch {
+	case n.machine != nil && between:
+		return n.machine.Network
+	case n.machine != nil:
+		return math.Inf(1)
+	case between:
+		return 1 / n.between.Tw
+	}
+	return 1 / min(n.model.Tw, n.between.Tw)
+}
+
 // latency returns the time from a message's start until its first word flows.
-func (n *network) latency(hops int) float64 {
-	return n.model.Ts + float64(hops)*n.model.Th
+func (n *network) latency(e ends, hops int) float64 {
+	m := n.prices(e)
+	return m.Ts + float64(hops)*m.Th
 }
 
 // perWord returns the time of a word that no other message slows down.
-func (n *network) perWord(hops int) float64 {
+func (n *network) perWord(e ends, hops int) float64 {
+	m := n.prices(e)
 	if n.storeAndForward {
-		return n.model.Tw * float64(hops)
+		return m.Tw * float64(hops)
 	}
-	return n.model.Tw
+	return m.Tw
 }
 
 // combining returns the time to combine some words.
@@ -103,6 +148,6 @@ func (n *network) combining(words int) float64 {
 }
 
 // duration returns the time from a message's start until it has arrived.
-func (n *network) duration(words, hops int) float64 {
-	return n.latency(hops) + n.perWord(hops)*float64(words)
+func (n *network) duration(e ends, words, hops int) float64 {
+	return n.latency(e, hops) + n.perWord(e, hops)*float64(words)
 }

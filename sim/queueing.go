@@ -74,10 +74,10 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 		queued: makeList[queuedMessage](len(p.messages), len(p.messages)),
 		events: newCalendar(),
 	}
-	if n.processors > 0 {
+	if n.processors != nil {
 		things := len(p.messages) + len(p.steps) - 1 + p.ranks
 		q.queued = makeList[queuedMessage](things, things)
-		q.lastRank = slices.Repeat([]int32{noRank}, int(n.processors))
+		q.lastRank = slices.Repeat([]int32{noRank}, p.ranks)
 	}
 	q.times.queued = q.queued
 	if !c.AllPort {
@@ -97,7 +97,9 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 
 // queuesForLinks reports whether messages queue for links. They need not where a
 // message that holds its ports has its link, too.
-func (q *queueing) queuesForLinks() bool { return !q.config.Share && !q.linksFollowPorts }
+func (q *queueing) queuesForLinks() bool {
+	return !q.config.Share && !q.linksFollowPorts && !q.config.sharesNetwork()
+}
 
 func (q *queueing) run() *times {
 	for rank := range q.times.ranks {
@@ -195,7 +197,7 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 		took += q.stepCost(q.network, s.step, rank)
 	}
 	switch {
-	case q.processors > 0 && at+took > q.now:
+	case q.processors != nil && at+took > q.now:
 		q.beginWork(rank, at+took-q.now)
 	case over:
 		s.end = s.begun + took
@@ -296,7 +298,8 @@ func (q *queueing) instant(i int32) bool {
 	if q.machine != nil {
 		return q.alone(i, q.words(&q.messages[i])) == 0
 	}
-	return q.latency(1) == 0 && (q.words(&q.messages[i]) == 0 || q.perWord(1) == 0 && q.config.MemoryBandwidth == 0)
+	e := q.queued[i].ends
+	return q.latency(e, 1) == 0 && (q.words(&q.messages[i]) == 0 || q.perWord(e, 1) == 0 && q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
@@ -329,7 +332,7 @@ func (q *queueing) queueForLinks(i int32) {
 // setTook stores the time from the start of a message to the event that follows.
 func (q *queueing) setTook(i int32, m *queuedMessage, hops int) {
 	if q.transfers != nil {
-		m.start = q.latency(hops)
+		m.start = q.latency(m.ends, hops)
 		if q.machine != nil {
 			m.start = q.alone(i, 0)
 		}

@@ -15,6 +15,10 @@ type Config struct {
 	Placement topo.Placement // the processor of each rank; nil for its own number
 	Model     model.Model    // in any one unit of time
 
+	// Between prices a message between two ranks of different hosts of a [topo.Hosts], in
+	// place of Model; nil for Model. Its Top counts nothing.
+	Between *model.Model
+
 	AllPort         bool // a node uses all its links at once, not one port out and one in
 	StoreAndForward bool // each link of a route carries the whole message before the next one does
 	Share           bool // messages share a link's bandwidth, max-min fairly, rather than wait for each other
@@ -73,7 +77,7 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		return nil, err
 	}
 	expected := estimateSize(parts)
-	if err := c.checkMemory(ranks, expected, c.sharesBandwidth() || c.Machine.shares(ranks)); err != nil {
+	if err := c.checkMemory(ranks, expected, c.sharesBandwidth() || c.sharesProcessors(ranks)); err != nil {
 		return nil, err
 	}
 	n := newNetwork(c, ranks)
@@ -91,7 +95,7 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		}
 	}
 	times := e.times
-	if e.contended || c.sharesBandwidth() || c.Machine.shares(ranks) {
+	if e.contended || c.sharesBandwidth() || c.sharesProcessors(ranks) {
 		counted := estimate{float64(len(p.steps)), float64(len(p.messages))}
 		if err := c.checkMemory(ranks, counted, true); err != nil {
 			return nil, err
@@ -123,8 +127,11 @@ func unsynchronized(c Config, parts []Part, expected estimate, n *network) ([]St
 // sharesBandwidth reports whether messages slow each other down rather than
 // wait.
 func (c Config) sharesBandwidth() bool {
-	return c.Share || c.MemoryBandwidth > 0 || c.Machine != nil && c.Machine.Memory > 0
+	return c.Share || c.MemoryBandwidth > 0 || c.Machine != nil && c.Machine.Memory > 0 || c.sharesNetwork()
 }
+
+// sharesNetwork reports whether messages between the hosts of a machine share links.
+func (c Config) sharesNetwork() bool { return c.Machine != nil && c.Machine.Network > 0 }
 
 // maxParameter and its inverse bound the parameters of the model, so that no sum
 // or quotient of times overflows.
@@ -133,10 +140,16 @@ const maxParameter = 1e100
 // validate reports what is wrong with the call, and returns the number of
 // ranks.
 func (c Config) validate(parts []Part) (ranks int, err error) {
-	for _, parameter := range []struct {
+	type parameter struct {
 		name  string
 		value float64
-	}{{"ts", c.Model.Ts}, {"tw", c.Model.Tw}, {"th", c.Model.Th}, {"top", c.Model.Top}, {"memory bandwidth", c.MemoryBandwidth}} {
+	}
+	all := []parameter{{"ts", c.Model.Ts}, {"tw", c.Model.Tw}, {"th", c.Model.Th}, {"top", c.Model.Top}, {"memory bandwidth", c.MemoryBandwidth}}
+	_, hosts := c.Topology.(*topo.Hosts)
+	if b := c.Between; b != nil {
+		all = append(all, parameter{"ts between hosts", b.Ts}, parameter{"tw between hosts", b.Tw}, parameter{"th between hosts", b.Th})
+	}
+	for _, parameter := range all {
 		if !(parameter.value >= 0) {
 			return 0, fmt.Errorf("%s %v: want a number, 0 or more", parameter.name, parameter.value)
 		}
@@ -152,6 +165,8 @@ func (c Config) validate(parts []Part) (ranks int, err error) {
 	switch {
 	case c.Topology == nil:
 		return 0, fmt.Errorf("no topology")
+	case !hosts && (c.Between != nil || c.sharesNetwork()):
+		return 0, fmt.Errorf("prices between hosts on %v: want a topology of hosts", c.Topology)
 	case len(parts) == 0:
 		return 0, fmt.Errorf("no schedule")
 	}

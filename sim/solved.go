@@ -171,7 +171,7 @@ func (p *solved) preceding(i int32) int32 {
 		}
 	}
 	step := p.later(i)
-	if p.processors > 0 && p.queued[p.workBefore(step)].finish > 0 {
+	if p.processors != nil && p.queued[p.workBefore(step)].finish > 0 {
 		return p.orBefore(p.workBefore(step))
 	}
 	return p.begunBy(step)
@@ -179,7 +179,7 @@ func (p *solved) preceding(i int32) int32 {
 
 // last returns the message that a rank waited for last, whose last step is given, or -1.
 func (p *solved) last(rank, step int32) int32 {
-	if p.processors > 0 && p.queued[p.workAfter(rank)].finish > 0 {
+	if p.processors != nil && p.queued[p.workAfter(rank)].finish > 0 {
 		return p.orBefore(p.workAfter(rank))
 	}
 	return p.cause(step)

@@ -41,12 +41,15 @@ func (t *transfer) end(now float64) float64 { return now + t.words/t.rate }
 
 func newTransfers(c Config, n *network, p *programTable) *transfers {
 	resources := n.links + 2*p.ranks
+	if n.hosts != nil {
+		resources += n.hosts.Count() // whose memory is numbered in place of the ports
+	}
 	memory := c.MemoryBandwidth
 	if c.Machine != nil {
 		memory = c.Machine.Memory
 	}
 	return &transfers{
-		network: n, programTable: p, shareLinks: c.Share, memory: memory,
+		network: n, programTable: p, shareLinks: c.Share || c.sharesNetwork(), memory: memory,
 		residual: make([]float64, resources), users: make([]int32, resources),
 	}
 }
@@ -59,13 +62,21 @@ func (f *transfers) add(i int32, e ends, limit float64) bool {
 		return false
 	}
 	t := transfer{message: i, words: float64(words), limit: limit}
-	if f.shareLinks && f.model.Tw > 0 {
-		t.resources = append(t.resources, f.route(e.from, e.to)...)
+	if f.shareLinks {
+		for _, link := range f.route(e.from, e.to) {
+			if !math.IsInf(f.linkRate(link), 1) {
+				t.resources = append(t.resources, link)
+			}
+		}
 	}
 	switch {
 	case f.machine != nil:
 		if f.memory > 0 && words >= f.machine.MemoryFrom {
-			t.resources = append(t.resources, f.sendPort(0)) // the memory of all
+			from, to := int32(f.host(e.from)), int32(f.host(e.to))
+			t.resources = append(t.resources, f.memoryOf(from))
+			if from != to {
+				t.resources = append(t.resources, f.memoryOf(to))
+			}
 		}
 	case f.memory > 0:
 		t.resources = append(t.resources, f.sendPort(e.from), f.recvPort(e.to))
@@ -74,6 +85,9 @@ func (f *transfers) add(i int32, e ends, limit float64) bool {
 	f.stale = true
 	return true
 }
+
+// memoryOf returns the resource that stands for the memory of all ranks of a host.
+func (f *transfers) memoryOf(host int32) int32 { return int32(f.links) + host }
 
 // nextEnd returns when the first transfer ends.
 func (f *transfers) nextEnd(now float64) (end float64, any bool) {
@@ -109,7 +123,7 @@ func (f *transfers) advance(now, to float64) []int32 {
 // capacity returns the bandwidth of a resource.
 func (f *transfers) capacity(resource int32) float64 {
 	if int(resource) < f.links {
-		return 1 / f.model.Tw
+		return f.linkRate(resource)
 	}
 	return f.memory
 }
