@@ -47,7 +47,7 @@ var allgatherHierarchical = Algorithm{
 			} else {
 				gather(b, within{h, host}, interval{0, h.size(host), leader}, me, kept, kept)
 				if me == leader {
-					gatherDoubling(b, f, h.leaders(), host, kept)
+					gatherDoubling(b, f, h.leaders(0), host, kept)
 				}
 				broadcast(b, within{h, host}, leader, me, kept, whole(c.p))
 			}

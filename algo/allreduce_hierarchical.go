@@ -8,98 +8,108 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// Ranks share hosts. For short vectors, each host reduces to its lowest rank, these
-// leaders exchange with each other by recursive doubling, and each hands the result to
+// Ranks share hosts. Each host reduces to its lowest rank, these leaders exchange with
+// each other, by recursive doubling or by recursive halving, and each hands the result to
 // its host. So only one rank of a host talks to other hosts.
 //
-// A long vector is cut in as many pieces as the smallest host has ranks, k. The first k
-// ranks of a host each combine one piece for it, all at once; those with the same piece
-// exchange it between hosts by recursive halving; and each sends the result to the other
-// ranks of its host. So a host sends and receives no more than two vectors, by k ranks at
-// a time, and its ranks share the combining.
+// With k leaders, a vector is cut in as many pieces. The first k ranks of a host each
+// combine one piece for it, all at once; those with the same piece exchange it between
+// hosts; and each sends the result to the other ranks of its host. So a host sends and
+// receives no more than with one leader, by k ranks at a time, and its ranks share the
+// combining. Long vectors have as many leaders as the smallest host has ranks.
 //
-// Cost, h hosts of g ranks: ⌈lg g⌉ (2α + 2nβ + nγ) within the hosts, and between them
-// that of recursive-doubling on h ranks. With recursive-halving, (g − 1)(2α + 2n/k β +
-// n/k γ) within, and between that of recursive-halving on h ranks with n/k words. Hosts
-// of different sizes take no longer than if all were as large as the largest.
+// Cost, h hosts of g ranks: with one leader, ⌈lg g⌉ (2α + 2nβ + nγ) within the hosts, and
+// between them that of recursive-doubling or recursive-halving on h ranks. With k leaders,
+// (g − 1)(2α + 2n/k β + n/k γ) within, and between that of the same on h ranks with n/k
+// words. Hosts of different sizes take no longer than if all were as large as the largest.
 //
 // Ranks that are placed by block stay in order; other placements need an operator that
 // commutes. Prefer it where messages between hosts cost much more than within one.
 //
 // Karonis et al., Exploiting Hierarchy in Parallel Computer Networks to Optimize
-// Collective Operation Performance, 2000; for long vectors Träff, Hunold, Decomposing MPI
-// Collectives for Exploiting Multi-lane Communication, 2020.
+// Collective Operation Performance, 2000; for several leaders Träff, Hunold, Decomposing
+// MPI Collectives for Exploiting Multi-lane Communication, 2020.
 var allreduceHierarchical = Algorithm{
 	Collective: sched.AllReduce,
 	Name:       "hierarchical",
-	Params:     []Param{groupParam, hostsOrGroup(), betweenParam("recursive-doubling", "recursive-halving", allreduceHostsCost)},
-	Formula: "⌈lg g⌉ (2α + 2nβ + nγ) + that of recursive-doubling on h ranks, h hosts of ≤ g ranks; " +
-		"recursive-halving: (g − 1)(2α + 2n/k β + n/k γ) + that of it on h ranks with n/k words, k ≤ g pieces",
+	Params: []Param{groupParam, hostsOrGroup(), betweenParam("recursive-doubling", "recursive-halving", func(c call, between string, n float64) model.Cost {
+		return allreduceHostsCost(c, between, allreduceLeaders(c, between), n)
+	}), leadersParam(func(c call) int { return allreduceLeaders(c, c.word("between")) })},
+	Formula: "k = 1 leader: ⌈lg g⌉ (2α + 2nβ + nγ) + that of between on h ranks, h hosts of ≤ g ranks; " +
+		"more: (g − 1)(2α + 2n/k β + n/k γ) + that of between on h ranks with n/k words",
 	Prefer: "ranks that share hosts",
-	cost:   func(c call, n float64) model.Cost { return allreduceHostsCost(c, c.word("between"), n) },
+	cost: func(c call, n float64) model.Cost {
+		return allreduceHostsCost(c, c.word("between"), c.number("leaders"), n)
+	},
 	build: func(c call) generator {
-		layout, s := c.layout(), c.hostSizes()
+		layout, s, k := c.layout(), c.hostSizes(), c.number("leaders")
+		f, stages := foldRanks(s.hosts, 0), 0
 		if c.word("between") == "recursive-halving" {
-			f := foldRanks(s.hosts, 0)
-			blocks := s.smallest * f.groups
-			return generator{blocks: blocks, scratch: spare(s.largest, blocks), program: func(b *sched.Builder, rank int) {
-				allreducePieces(b, layout(), rank, f, s)
-			}}
+			stages = floorLog(s.hosts)
 		}
-		rounds, _ := radices(s.hosts, 2)
-		return generator{blocks: 1, scratch: spare(c.p, 1), program: func(b *sched.Builder, rank int) {
+		exchanges := floorLog(s.hosts) - stages
+		blocks := k << stages
+		return generator{blocks: blocks, scratch: spare(c.p, blocks), program: func(b *sched.Builder, rank int) {
 			h := layout()
-			host, me, leader := h.place(rank, -1)
-			held := reduce(b, within{h, host}, interval{0, h.size(host), leader}, me, sched.In, turn(len(rounds)), whole(1))
-			if me == leader {
-				multiply(b, h.leaders(), host, 2, held)
+			host, me, _ := h.place(rank, -1)
+			if k > 1 {
+				allreducePieces(b, h, rank, f, stages, k)
+				return
+			}
+			held := reduce(b, within{h, host}, interval{0, h.size(host), 0}, me, sched.In, turn(exchanges), whole(blocks))
+			if me == 0 {
+				halvingExchange(b, f, h.leaders(0), host, held, whole(blocks), stages)
 				b.EndStep()
 			}
-			broadcast(b, within{h, host}, leader, me, sched.Out, whole(1))
+			broadcast(b, within{h, host}, 0, me, sched.Out, whole(blocks))
 		}}
 	},
 }
 
-// allreducePieces does an allreduce in pieces, one for each of the first ranks of a host.
-// Each is as many blocks as the fold of the hosts has groups. Where all ranks of a host
-// have a piece, all of them send at once; elsewhere, one after another, so that no two
-// send to the same rank at a time.
-func allreducePieces(b *sched.Builder, h *hosts, rank int, f fold, s hostSizes) {
-	host, me, _ := h.place(rank, -1)
-	count := s.smallest
-	l := pieces{within{h, host}, count, f.groups}
-	contribute(b, l, me, location{sched.In, 0}, location{sched.Out, 0}, location{sched.Scratch, 0}, h.size(host) == count)
-	mine := l.parts(me, me+1)
-	if me < count {
-		halvingExchange(b, f, across{h, me}, host, sched.Out, mine, floorLog(f.groups))
-		b.EndStep()
+// allreduceLeaders returns how many leaders a host has unless the call says so.
+func allreduceLeaders(c call, between string) int {
+	if between == "recursive-halving" {
+		return c.hostSizes().smallest
 	}
-	n := l.size()
-	var others []int
-	for i := 1; i < n; i++ {
-		others = append(others, l.rank((me+i)%n))
-		if from := (me - i + n) % n; from < count {
-			b.Recv(l.rank(from), sched.Out, l.parts(from, from+1), sched.Replace)
-		}
-	}
-	if me < count {
-		b.Send(sched.Out, mine, others...)
-	}
+	return 1
 }
 
-func allreduceHostsCost(c call, between string, n float64) model.Cost {
+// allreducePieces does an allreduce in pieces, one for each of k ranks of a host, in some
+// stages of halving between hosts. Where all ranks of a host have a piece, all of them
+// send at once; elsewhere, one after another, so that no two send to the same rank at a
+// time.
+func allreducePieces(b *sched.Builder, h *hosts, rank int, f fold, stages, k int) {
+	host, me, _ := h.place(rank, -1)
+	l := pieces{within{h, host}, 0, k, 1 << stages}
+	held, above := turn(floorLog(f.groups)-stages), sched.Scratch
+	if held == sched.Scratch {
+		above = sched.Out
+	}
+	contribute(b, l, me, location{sched.In, 0}, location{held, 0}, location{above, 0}, h.size(host) == k)
+	if me < k {
+		halvingExchange(b, f, h.leaders(me), host, held, l.parts(me, me+1), stages)
+		b.EndStep()
+	}
+	shareOut(b, l, me, -1)
+}
+
+func allreduceHostsCost(c call, between string, leaders int, n float64) model.Cost {
 	s := c.hostSizes()
+	n /= float64(leaders)
+	stages := 0
 	if between == "recursive-halving" {
-		n /= float64(s.smallest)
-		within := s.largest - 1
-		combine := sums(within, n)
-		if s.largest > s.smallest {
+		stages = floorLog(s.hosts)
+	}
+	steps := ceilLog(s.largest)
+	combine := sums(steps, n)
+	if leaders > 1 {
+		steps = s.largest - 1
+		combine = sums(steps, n)
+		if s.largest > leaders {
 			combine = contributeCost(s.largest, n)
 		}
-		return combine.Plus(moves(within, n)).Plus(halvingExchangeCost(s.hosts, floorLog(s.hosts), n))
 	}
-	within := ceilLog(s.largest)
-	return sums(within, n).Plus(moves(within, n)).Plus(multiplyCost(s.hosts, 2, n))
+	return combine.Plus(moves(steps, n)).Plus(halvingExchangeCost(s.hosts, stages, n))
 }
 
 // hostsOrGroup is hostsParam for an algorithm that has groupParam, too: a group is

@@ -34,7 +34,7 @@ var barrierHierarchical = Algorithm{
 			host, me, leader := h.place(rank, -1)
 			arrive(b, within{h, host}, me)
 			if me == leader {
-				disseminate(b, h.leaders(), host)
+				disseminate(b, h.leaders(0), host)
 			}
 			release(b, within{h, host}, me)
 		}}

@@ -90,8 +90,11 @@ var inexact = map[string]struct{ least, most float64 }{
 
 // alike reports whether a hierarchical schedule costs as much as if all hosts had as
 // many ranks. A vector in one piece does if their numbers differ by one at most,
-// the larger ones first.
+// the larger ones first. Several leaders do not all begin at once.
 func alike(s *sched.Schedule) bool {
+	if strings.Contains(s.Algorithm, "leaders=") {
+		return false
+	}
 	_, hosts, given := strings.Cut(s.Algorithm, "hosts=")
 	hosts, _, _ = strings.Cut(strings.TrimPrefix(hosts, "cyclic:"), ",")
 	n, err := strconv.Atoi(hosts)

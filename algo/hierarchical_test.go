@@ -2,8 +2,11 @@ package algo_test
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,10 +75,7 @@ func TestFewMessagesGoBetweenHosts(t *testing.T) {
 		lg := bits.Len(uint(h)) - 1
 		pairs := h - 1<<lg
 		exchange := 1<<lg*lg + 2*pairs
-		k := p // ranks on the smallest host
-		for _, host := range test.hosts {
-			k = min(k, len(slices.DeleteFunc(slices.Clone(test.hosts), func(o int) bool { return o != host })))
-		}
+		k := leastOnHost(test.hosts)
 		for _, want := range []struct {
 			c       sched.Collective
 			between string
@@ -112,23 +112,44 @@ func TestFewMessagesGoBetweenHosts(t *testing.T) {
 	}
 }
 
-// betweens returns the algorithm with each value of the parameter between, if it has one.
-func betweens(c sched.Collective, spec string) (specs []string) {
+// betweens returns the algorithm with each value of the parameter between, and with some
+// numbers of leaders up to most, if it has these parameters.
+func betweens(c sched.Collective, spec string, most int) []string {
 	a, err := algo.Lookup(c, "hierarchical")
 	if err != nil {
 		return nil
 	}
-	for _, p := range a.Params {
-		if p.Key == "between" {
-			for value := range strings.SplitSeq(p.Values, "|") {
-				specs = append(specs, spec+",between="+value)
+	specs := []string{spec}
+	with := func(key string, values []string) {
+		if !slices.ContainsFunc(a.Params, func(p algo.Param) bool { return p.Key == key }) {
+			return
+		}
+		var all []string
+		for _, spec := range specs {
+			for _, value := range values {
+				all = append(all, spec+","+key+"="+value)
 			}
 		}
+		specs = all
 	}
-	if specs == nil {
-		return []string{spec}
+	for _, p := range a.Params {
+		if p.Key == "between" {
+			with(p.Key, strings.Split(p.Values, "|"))
+		}
 	}
+	leaders := []string{"1", strconv.Itoa(min(2, most)), strconv.Itoa((most + 1) / 2), strconv.Itoa(most)}
+	slices.Sort(leaders)
+	with("leaders", slices.Compact(leaders))
 	return specs
+}
+
+// leastOnHost returns the fewest ranks on a host.
+func leastOnHost(hosts []int) int {
+	counts := make(map[int]int)
+	for _, host := range hosts {
+		counts[host]++
+	}
+	return slices.Min(slices.Collect(maps.Values(counts)))
 }
 
 // drawHosts draws the hosts of some ranks: in any order, or by block, and half of the time
@@ -160,7 +181,7 @@ func TestEveryPlacementIsRightAndTakesNoLongerThanTheCatalogSays(t *testing.T) {
 			if c.Rooted() {
 				root = rapid.IntRange(0, p-1).Draw(rt, "root")
 			}
-			for _, spec := range betweens(c, "hierarchical,hosts="+algo.FormatHosts(hosts)) {
+			for _, spec := range betweens(c, "hierarchical,hosts="+algo.FormatHosts(hosts), leastOnHost(hosts)) {
 				s := newSchedule(t, c, spec, p, root)
 				if err := s.Check(); err != nil {
 					rt.Errorf("%s: %v", describe(s), err)
@@ -190,6 +211,65 @@ func crossings(t *testing.T, s *sched.Schedule, hosts []int) (n int) {
 		}
 	}
 	return n
+}
+
+// Each leader exchanges a piece of the vector between hosts: there are as many messages for
+// each as for one, and as many words in all.
+func TestLeadersShareWhatGoesBetweenHosts(t *testing.T) {
+	hosts := slices.Repeat([]int{0, 1, 2, 3}, 6)
+	slices.Sort(hosts)
+	for _, test := range []struct {
+		c       sched.Collective
+		between string
+	}{
+		{sched.Bcast, "binomial"}, {sched.Bcast, "scatter-allgather"},
+		{sched.Reduce, "binomial"}, {sched.Reduce, "reduce-scatter-gather"},
+		{sched.AllReduce, "recursive-doubling"}, {sched.AllReduce, "recursive-halving"},
+	} {
+		spec := "hierarchical,hosts=4,between=" + test.between + ",leaders="
+		one := newSchedule(t, test.c, spec+"1", len(hosts), 7%len(hosts)*rooted(test.c))
+		for _, k := range []int{2, 3, 6} {
+			s := newSchedule(t, test.c, spec+strconv.Itoa(k), len(hosts), one.Root)
+			if got, want := crossings(t, s, hosts), k*crossings(t, one, hosts); got != want {
+				t.Errorf("%s: %d messages between hosts, want %d", describe(s), got, want)
+			}
+			if got, want := crossingWords(t, s, hosts), crossingWords(t, one, hosts); math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: %v vectors go between hosts, want %v", describe(s), got, want)
+			}
+		}
+	}
+}
+
+func rooted(c sched.Collective) int {
+	if c.Rooted() {
+		return 1
+	}
+	return 0
+}
+
+// crossingWords returns how much goes between ranks of different hosts, in vectors.
+func crossingWords(t *testing.T, s *sched.Schedule, hosts []int) (vectors float64) {
+	for _, step := range moments(t, s) {
+		for _, m := range step.messages {
+			if hosts[m.From] != hosts[m.To] {
+				vectors += float64(m.Blocks.Len()) / float64(s.Blocks)
+			}
+		}
+	}
+	return vectors
+}
+
+func TestLeadersAreAsManyAsTheSmallestHostHasRanks(t *testing.T) {
+	for spec, want := range map[string]string{
+		"hierarchical,hosts=3+5,leaders=4": "want 1 to 3, as many as the smallest host has ranks",
+		"hierarchical,hosts=2,leaders=0":   "want 1 to 4, as many as the smallest host has ranks",
+		"hierarchical,hosts=2,leaders=x":   "want a number, 0 or more",
+	} {
+		_, err := algo.New(sched.Bcast, spec, 8, 0, 0)
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", spec, err, want)
+		}
+	}
 }
 
 // Long vectors go between hosts in pieces, without being asked for.

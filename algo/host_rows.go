@@ -186,29 +186,30 @@ func (w within) parts(lo, hi int) sched.Range {
 }
 
 // leaders is the row of one rank per host: the root, if there is one, for its host, and
-// the lowest rank elsewhere. A leader stands for the parts of its host, which are
-// numbered by positions.
+// elsewhere the rank at a position, which is the lowest for the first leader. A first
+// leader stands for the parts of its host, which are numbered by positions.
 type leaders struct {
 	*hosts
-	root     int // -1 if there is none
+	number   int // position on the host
+	root     int // −1 if there is none
 	rootHost int
 }
 
 // leadersFor returns the leaders where a rank is the root.
 func (h *hosts) leadersFor(root int) leaders {
 	host, _ := h.of(root)
-	return leaders{h, root, host}
+	return leaders{h, 0, root, host}
 }
 
-// leaders returns the lowest ranks of the hosts.
-func (h *hosts) leaders() leaders { return leaders{h, -1, -1} }
+// leaders returns the ranks at a position on their hosts: 0 for the lowest.
+func (h *hosts) leaders(number int) leaders { return leaders{h, number, -1, -1} }
 
 func (l leaders) size() int { return l.count() }
 func (l leaders) rank(i int) int {
 	if i == l.rootHost {
 		return l.root
 	}
-	return l.hosts.rank(l.starts[i])
+	return l.hosts.rank(l.starts[i] + l.number)
 }
 func (l leaders) own(i int) int  { return l.at(l.rank(i)) }
 func (l leaders) home(i int) int { return l.rank(i) }
@@ -226,27 +227,18 @@ func (o inOrder) home(i int) int               { return o.rank(i) }
 func (o inOrder) parts(lo, hi int) sched.Range { return sched.Range{Lo: lo, Hi: hi} }
 
 // pieces is a row whose positions stand for equal pieces of a vector, of some blocks
-// each: the first position for the first piece. Those after the last piece stand for
-// none.
+// each, from a block on: the first position for the first piece. Those after the last
+// piece stand for none.
 type pieces struct {
 	sequence
-	count, blocks int
+	first, count, blocks int
 }
 
 func (s pieces) own(i int) int  { return s.parts(i, i).Lo }
 func (s pieces) home(i int) int { return s.own(i) }
 func (s pieces) parts(lo, hi int) sched.Range {
-	return sched.Range{Lo: min(lo, s.count) * s.blocks, Hi: min(hi, s.count) * s.blocks}
+	return sched.Range{Lo: s.first + min(lo, s.count)*s.blocks, Hi: s.first + min(hi, s.count)*s.blocks}
 }
-
-// across is the ranks at one position of each host.
-type across struct {
-	*hosts
-	position int
-}
-
-func (a across) size() int      { return a.count() }
-func (a across) rank(i int) int { return a.hosts.rank(a.starts[i] + a.position) }
 
 // place returns the host of a rank, its position there, and that of the host's leader:
 // the root, or else the lowest rank. A root of −1 is none.
@@ -272,4 +264,23 @@ func (h *hosts) sort(b *sched.Builder, from sched.Buffer) {
 	for at, rank := range h.order {
 		b.Copy(from, one(at), sched.Out, rank, sched.Replace)
 	}
+}
+
+// shareOut has the first positions of a row send the others the pieces that they stand
+// for, which they have in Out. A position named none gets nothing, because it has all.
+func shareOut(b *sched.Builder, l pieces, me, none int) {
+	n := l.size()
+	var others []int
+	for i := 1; i < n; i++ {
+		if to := (me + i) % n; to != none {
+			others = append(others, l.rank(to))
+		}
+		if from := (me - i + n) % n; from < l.count && me != none {
+			b.Recv(l.rank(from), sched.Out, l.parts(from, from+1), sched.Replace)
+		}
+	}
+	if me < l.count && len(others) > 0 {
+		b.Send(sched.Out, l.parts(me, me+1), others...)
+	}
+	b.EndStep()
 }

@@ -264,3 +264,52 @@ func betweenParam(short, long string, cost func(c call, between string, n float6
 		},
 	}
 }
+
+// leadersParam says how many ranks of a host talk to other hosts. Its default depends on
+// what is done between them.
+func leadersParam(standard func(c call) int) Param {
+	return Param{
+		Key: "leaders", Values: "a number",
+		Doc: "how many ranks of each host talk to other hosts, each with its piece of the vector; " +
+			"with one, trees within the hosts; with more, each piece goes straight to and from its leader",
+		parse:  parseNumber,
+		choose: func(c call) value { return numberOf(standard(c)) },
+		check: func(c call, v value) error {
+			if most := c.hostSizes().smallest; v.number < 1 || v.number > most {
+				return fmt.Errorf("want 1 to %d, as many as the smallest host has ranks", most)
+			}
+			return nil
+		},
+		variants: func(p int) []string {
+			switch smallest := leastOnHost(p); {
+			case smallest < 2:
+				return nil
+			case smallest == 2:
+				return []string{"2"}
+			default:
+				return []string{"2", strconv.Itoa(smallest)}
+			}
+		},
+		candidates: func(c call) (all []value) { // powers of two, and all
+			most := c.hostSizes().smallest
+			for k := 1; k < most; k *= 2 {
+				all = append(all, numberOf(k))
+			}
+			return append(all, numberOf(most))
+		},
+	}
+}
+
+// leastOnHost returns the fewest ranks on a host where p ranks are placed as they are if
+// nothing is said of hosts.
+func leastOnHost(p int) int {
+	g := int(math.Round(math.Sqrt(float64(p))))
+	least := p / g // of g hosts
+	if rest := p % g; rest > 0 {
+		least = min(least, rest) // the last of hosts of g
+	}
+	return min(least, g)
+}
+
+// one leader per host.
+func oneLeader(call) int { return 1 }

@@ -33,7 +33,7 @@ var reduceReduceScatterGather = Algorithm{
 			scratch = 0
 		}
 		return generator{blocks: f.groups, scratch: scratch, program: func(b *sched.Builder, rank int) {
-			reduceScatterGather(b, f, everyone(c.p), rank, sched.In, whole(f.groups), keptBy(rank, c.root))
+			reduceScatterGather(b, f, everyone(c.p), rank, sched.In, whole(f.groups), keptBy(rank, c.root), sched.Out)
 		}}
 	},
 }
@@ -50,8 +50,8 @@ func reduceScatterGatherCost(p int, n float64) model.Cost {
 }
 
 // reduceScatterGather combines some blocks, one for each group of the fold, that all
-// positions of a sequence hold. The root leaves them in its Out; other ranks use kept.
-func reduceScatterGather(b *sched.Builder, f fold, l sequence, me int, held sched.Buffer, blocks sched.Range, kept sched.Buffer) {
+// positions of a sequence hold. The root leaves them in result; other ranks use kept.
+func reduceScatterGather(b *sched.Builder, f fold, l sequence, me int, held sched.Buffer, blocks sched.Range, kept, result sched.Buffer) {
 	x, ok := foldVector(b, f, l, me, held, blocks, kept)
 	if !ok {
 		return
@@ -72,5 +72,5 @@ func reduceScatterGather(b *sched.Builder, f fold, l sequence, me int, held sche
 		b.EndStep()
 		x.mine = join(x.mine, sibling)
 	}
-	b.Copy(x.held, x.mine, sched.Out, x.mine.Lo, sched.Replace)
+	b.Copy(x.held, x.mine, result, x.mine.Lo, sched.Replace)
 }

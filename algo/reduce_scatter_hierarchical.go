@@ -45,9 +45,9 @@ var reduceScatterHierarchical = Algorithm{
 					mine = location{sched.Out, rank - h.at(rank)}
 				}
 				if pairwise {
-					contribute(b, h.leaders(), host, held, mine, second, false)
+					contribute(b, h.leaders(0), host, held, mine, second, false)
 				} else {
-					scatterDoubling(b, f, h.leaders(), host, held, mine)
+					scatterDoubling(b, f, h.leaders(0), host, held, mine)
 				}
 				b.Copy(mine.buffer, mine.blocks(one(h.at(rank))), sched.Out, rank, sched.Replace)
 			}
