@@ -60,6 +60,16 @@ func TestShortPartsDoNotGoRoundARingOfHosts(t *testing.T) {
 	}
 }
 
+// If ranks go round the hosts, every link of a chain goes between hosts.
+func TestALongVectorGoesAlongTheHostsOnlyByBlock(t *testing.T) {
+	for hosts, chain := range map[string]bool{"8": true, "3+2x14+1": true, "cyclic:8": false} {
+		choice, err := Choose(Query{Collective: sched.Bcast, Ranks: 32, Bytes: 16 << 20, Transport: "tcp", Hosts: hosts})
+		if err != nil || (choice.Algorithm == "chain") != chain {
+			t.Errorf("hosts %s: %s, %v", hosts, choice.Algorithm, err)
+		}
+	}
+}
+
 // A rule for an algorithm that does not exist would never fit a call, and so go
 // unnoticed.
 func TestEveryRuleNamesAnAlgorithmOfItsCollective(t *testing.T) {
@@ -74,6 +84,7 @@ func TestEveryRuleNamesAnAlgorithmOfItsCollective(t *testing.T) {
 	}
 	check("base", base)
 	check("hosts", hosts)
+	check("hosts by block", hostsByBlock)
 	for name, of := range tables {
 		check(name, of.rules)
 		check(name+" oversubscribed", of.oversubscribed)

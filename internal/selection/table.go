@@ -1,6 +1,10 @@
 package selection
 
-import "github.com/chorale-go/chorale/sched"
+import (
+	"strings"
+
+	"github.com/chorale-go/chorale/sched"
+)
 
 // A rule takes the calls with at least so many ranks and bytes. Bytes are those of
 // the whole vector; where the vector is one part per rank, those of one part.
@@ -45,6 +49,9 @@ func sections(q Query) []section {
 	}
 	if q.Hosts != "" {
 		all = append(all, section{rules: hosts, hosts: true})
+		if !strings.Contains(q.Hosts, ":") {
+			all = append(all, section{rules: hostsByBlock, hosts: true})
+		}
 	}
 	return all
 }
