@@ -185,6 +185,9 @@ With --format gobench, the input of benchstat: the median as ns/op.`,
 		if only("mpi") && !launch.HasMPI() {
 			return callErrorf("--transport mpi: this command was built without MPI: want go build -tags mpi,mpich, or -tags mpi,ompi for Open MPI (docs/transports.md)")
 		}
+		if hosts != nil {
+			config.Hosts = len(hosts.Hosts)
+		}
 		m := measurement{config: config, transports: transports.values, remote: hosts, mpiexec: strings.Fields(mpiexec), wide: *wide, progress: terminal(os.Stderr)}
 		if err := m.prepare(ranks.values, os.Stderr); err != nil {
 			return callError{err}

@@ -89,7 +89,11 @@ func (c *benchConfig) cells(p int) (cells []bench.Cell, skipped []error, err err
 		for _, size := range sizes {
 			for _, spec := range c.specs(cell) {
 				cell.Algorithm, cell.Root, cell.Bytes = spec, root, size
-				err := possible(cell, p)
+				checked := cell
+				if c.Hosts > 0 { // which ranks share one is known when they have joined
+					checked.Algorithm = selection.WithHosts(cell.Collective, spec, "1")
+				}
+				err := possible(checked, p)
 				var unknown *sched.UnknownError
 				switch {
 				case err == nil:

@@ -61,9 +61,6 @@ func (m *measurement) runProcesses(ctx context.Context, ranks int, transport str
 	if err != nil {
 		return err
 	}
-	if m.remote != nil {
-		m.config.Hosts = len(m.remote.Hosts)
-	}
 	config, err := json.Marshal(m.config)
 	if err != nil {
 		return err

@@ -136,12 +136,12 @@ func algorithmList() list[string] {
 	return list[string]{what: "A", format: itself, parse: nonempty("an algorithm"), joins: func(piece string) bool { return strings.Contains(piece, "=") }}
 }
 
-// topologyList lists topologies. A piece that is a number is a size of the one before it,
-// as in dragonfly:4,2,2.
+// topologyList lists topologies. A piece that is a number, or has =, belongs to the one
+// before it, as in dragonfly:4,2,2 and hosts:4x8,links=2.
 func topologyList() list[string] {
 	return list[string]{what: "T", format: itself, parse: nonempty("a topology"), joins: func(piece string) bool {
 		_, err := strconv.Atoi(piece)
-		return err == nil
+		return err == nil || strings.Contains(piece, "=")
 	}}
 }
 

@@ -1,24 +1,47 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/internal/predict"
+	"github.com/chorale-go/chorale/topo"
 )
 
 // machineFlags are the flags of the machine that is simulated in place of the textbook's.
 type machineFlags struct {
 	profile   string
-	transport choice
+	transport transports
+}
+
+// transports is the value of a flag: the transport of ranks on one host, and perhaps, after
+// a comma, that between hosts.
+type transports struct{ value, between string }
+
+func (t *transports) String() string { return t.value }
+func (t *transports) Type() string   { return "T" }
+
+func (t *transports) Set(text string) error {
+	within, between, given := strings.Cut(text, ",")
+	err := oneOf(within, tunedTransports)
+	if err == nil && given {
+		err = oneOf(between, tunedTransports)
+	}
+	if err == nil {
+		t.value, t.between = within, between
+	}
+	return err
 }
 
 // add adds the flags to a verb.
 func (f *machineFlags) add(cmd *cobra.Command) {
-	f.transport = choice{"shm", tunedTransports}
+	f.transport = transports{value: "shm"}
 	addProfile(cmd, &f.profile)
-	cmd.Flags().Var(&f.transport, "transport", "simulate this machine, by its profile: ranks that exchange messages over "+oneOfText(tunedTransports))
+	cmd.Flags().Var(&f.transport, "transport", "simulate this machine, by its profile: ranks that exchange messages over "+oneOfText(tunedTransports)+
+		"; on hosts, over two of them, as in shm,tcp: within a host and between hosts")
 }
 
 // given reports whether a machine is simulated.
@@ -26,22 +49,28 @@ func (f *machineFlags) given(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("profile") || cmd.Flags().Changed("transport")
 }
 
-// ruled are the flags whose place a profile takes.
-var ruled = []string{"ts", "tw", "th", "top", "ports", "switching", "congestion", "memory-bandwidth", "sync", "topology", "placement"}
+// ruled are the flags whose place a profile takes. On hosts, it leaves the topology and the
+// placement to theirs.
+var ruled = []string{"ts", "tw", "th", "top", "ts-between", "tw-between", "ports", "switching", "congestion", "memory-bandwidth", "sync", "topology", "placement"}
 
 // apply has a scenario simulated on the machine. Its model becomes the line on which its
 // messages of m words are, so that the formula and the bounds can be compared.
 func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
+	hosts, _ := e.config.Topology.(*topo.Hosts)
 	for _, name := range ruled {
-		if cmd.Flags().Changed(name) {
+		switch {
+		case !cmd.Flags().Changed(name), hosts != nil && (name == "topology" || name == "placement"):
+		case name == "topology":
+			return fmt.Errorf("--topology and a machine's profile: the profile determines it: want hosts, such as hosts:4x8")
+		default:
 			return fmt.Errorf("--%s and a machine's profile: the profile determines it", name)
 		}
 	}
+	if hosts == nil && f.transport.between != "" {
+		return fmt.Errorf("--transport %s,%s on one host: want one transport, or --topology hosts:4x8, or other sizes", f.transport.value, f.transport.between)
+	}
 	p, err := readProfile(f.profile)
 	if err != nil {
-		return err
-	}
-	if e.config.Machine, err = predict.Machine(p, f.transport.value, wordBytes); err != nil {
 		return err
 	}
 	link, err := p.Link(f.transport.value)
@@ -50,5 +79,27 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 	}
 	e.config.Model = predict.TextbookModel(p, link, wordBytes, wordBytes*float64(e.m))
 	e.transport, e.quiet = f.transport.value, link.Origin.Quiet && p.Node.Origin.Quiet
-	return nil
+	if hosts == nil || hosts.Count() == 1 {
+		e.config.Machine, err = predict.Machine(p, f.transport.value, wordBytes)
+		return err
+	}
+	between := cmp.Or(f.transport.between, "tcp")
+	if link, err = p.Link(between); err != nil {
+		return err
+	}
+	e.setBetween(predict.TextbookModel(p, link, wordBytes, wordBytes*float64(e.m)))
+	e.transport, e.quiet = e.transport+" and, between hosts, "+between, e.quiet && link.Origin.Quiet
+	e.config.Machine, err = predict.Hosts(p, f.transport.value, link, wordBytes, e.hostOf(hosts))
+	return err
+}
+
+// hostOf returns a function that returns the host of a rank.
+func (e *scenario) hostOf(hosts *topo.Hosts) func(rank int) int {
+	at := e.config.Placement
+	return func(rank int) int {
+		if at != nil {
+			rank = at[rank]
+		}
+		return hosts.Host(rank)
+	}
 }

@@ -30,7 +30,8 @@ messages wait for links. docs/simulator.md explains each table.
 With --profile or --transport, this machine is simulated, as chorale tune has measured
 it: times are microseconds, a message takes what its length and transport tell, calls
 and steps cost what they do, messages share the memory, and ranks that outnumber the
-processors share these. Then ts, tw and top are those of a message of m words, for the
+processors share these. On a topology of hosts, each host is such a machine, and
+--transport shm,tcp names the transports within a host and between hosts. Then ts, tw and top are those of a message of m words, for the
 formula and the bound alone. docs/tune.md says what that leaves out.
 
 Steps are counted from 1. A link such as 1→2 is one direction. Its load is the
@@ -42,6 +43,11 @@ Of several operations, numbers of ranks, algorithms, topologies and m, each
 combination is simulated: a line for each, with the time, its ratios to the formula
 and to the lower bound, and the highest load of a link. A combination that does not
 fit is skipped, and standard error says why. --format csv has more columns.
+
+--best 3 simulates every algorithm of the catalog, or those that --algorithm names, and
+lists the three that take the least time for each call and network. On hosts it tries
+the algorithms of two levels with each algorithm between hosts, and with several
+numbers of leaders, and says what two levels are worth.
 
 --format trace writes a timeline for https://ui.perfetto.dev or another viewer of
 Chrome's Trace Event Format: a track per rank and per link, and an arrow for each
@@ -59,6 +65,7 @@ gives.`,
   chorale sim allreduce -n 64 --topology torus:8x8 --ts 50 --top 0.5 -m 64K
   chorale sim bcast -n 64 -m 64K --ts 50 --algorithm best
   chorale sim allreduce -n 4 -m 1K --transport shm
+  chorale sim allreduce --topology hosts:8x16 --ts-between 100 --best 3
   chorale sim matvec -n 16
   chorale sim bcast -n 4..64 --algorithm binomial,chain --topology full,ring
   chorale sim mine.txt --topology net.dot
@@ -82,6 +89,7 @@ gives.`,
 		cmd.Flags().Lookup(name).Usage = usage
 	}
 	s.machine.add(cmd)
+	fastest := cmd.Flags().Int("best", 0, "simulate every algorithm, or those of --algorithm, and list so many that take the least time")
 	all := cmd.Flags().Bool("all", false, "every table, and abridge none")
 	tables := words(choice{"", partialTables})
 	tables.values = nil
@@ -91,9 +99,12 @@ gives.`,
 		if *against != "" {
 			return s.against(cmd, *against, args, format.value)
 		}
+		if *fastest < 0 {
+			return callErrorf("--best %d: want 1 or more", *fastest)
+		}
 		each := s.each()
-		if len(each)*len(args) > 1 {
-			return simulateSeveral(cmd, each, args, format.value)
+		if len(each)*len(args) > 1 || *fastest > 0 {
+			return simulateSeveral(cmd, each, args, format.value, *fastest)
 		}
 		e, err := each[0].scenario(cmd, args[0])
 		if err != nil {

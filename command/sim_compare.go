@@ -17,7 +17,11 @@ type reference struct {
 
 // compare compares the simulated time with the time of a cost.
 func (e *scenario) compare(r *sim.Result, cost model.Cost) reference {
-	ref := reference{e.config.Model.Time(cost), math.NaN()}
+	return compareWith(r, e.config.Model, cost)
+}
+
+func compareWith(r *sim.Result, m model.Model, cost model.Cost) reference {
+	ref := reference{m.Time(cost), math.NaN()}
 	if ref.time > 0 {
 		ref.ratio = r.Time / ref.time
 	}
@@ -29,12 +33,12 @@ func (e *scenario) compare(r *sim.Result, cost model.Cost) reference {
 type bounds struct{ startups, words, combines, sum reference }
 
 func (e *scenario) bounds(r *sim.Result) bounds {
-	b := e.bound
+	b, m := e.bound, e.cheapest()
 	return bounds{
-		startups: e.compare(r, model.Cost{Startups: b.Startups}),
-		words:    e.compare(r, model.Cost{Words: b.Words}),
-		combines: e.compare(r, model.Cost{Combines: b.Combines}),
-		sum:      e.compare(r, b),
+		startups: compareWith(r, m, model.Cost{Startups: b.Startups}),
+		words:    compareWith(r, m, model.Cost{Words: b.Words}),
+		combines: compareWith(r, m, model.Cost{Combines: b.Combines}),
+		sum:      compareWith(r, m, b),
 	}
 }
 
@@ -81,7 +85,7 @@ func (e *scenario) differs(r *sim.Result) []string {
 // free reports whether the network adds nothing to a time, whatever its shape.
 func (e *scenario) free(r *sim.Result) bool {
 	c := e.config
-	return r.Messages > 0 && c.Machine == nil && c.Model.Th == 0 && !c.StoreAndForward && !c.Share && r.MaxLinkLoad <= 1 && !waitsForLink(r)
+	return r.Messages > 0 && c.Machine == nil && c.Between == nil && c.Model.Th == 0 && !c.StoreAndForward && !c.Share && r.MaxLinkLoad <= 1 && !waitsForLink(r)
 }
 
 // freeNote says why two topologies cost the same.

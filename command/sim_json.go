@@ -91,6 +91,17 @@ type simModel struct {
 	Tw  float64 `json:"tw"`
 	Th  float64 `json:"th"`
 	Top float64 `json:"top"`
+
+	TsBetween *float64 `json:"tsBetween,omitempty"`
+	TwBetween *float64 `json:"twBetween,omitempty"`
+}
+
+func newSimModel(c sim.Config) simModel {
+	m := simModel{Ts: c.Model.Ts, Tw: c.Model.Tw, Th: c.Model.Th, Top: c.Model.Top}
+	if b := c.Between; b != nil {
+		m.TsBetween, m.TwBetween = &b.Ts, &b.Tw
+	}
+	return m
 }
 
 type simBounds struct {
@@ -170,7 +181,7 @@ func newSimConfig(e *scenario) simConfig {
 	c := e.config
 	return simConfig{
 		Topology: c.Topology.String(), Network: newSimNetwork(c.Topology), Placement: e.placement, Transport: e.transport,
-		Model: simModel(c.Model), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
+		Model: newSimModel(c), Ports: portsOf(c), Switching: switchingOf(c), Congestion: congestionOf(c),
 		MemoryBandwidth: c.MemoryBandwidth, Sync: c.Sync, M: e.m,
 	}
 }

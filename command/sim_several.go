@@ -14,9 +14,10 @@ import (
 	"github.com/chorale-go/chorale/topo"
 )
 
-// simulateSeveral simulates each combination, and prints a line for each. Those that do
-// not fit are skipped, unless none fits.
-func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, format string) error {
+// simulateSeveral simulates each combination, and prints a line for each; or if best is
+// above 0, for so many algorithms of each call and network that take the least time. Those
+// that do not fit are skipped, unless none fits.
+func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, format string, best int) error {
 	if format == "trace" {
 		return callErrorf("a trace of %d simulations: want one", len(each)*len(args))
 	}
@@ -29,12 +30,15 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 		half  bool                      // messages share links halfway round
 	)
 	for _, arg := range args {
-		for _, s := range each {
+		for _, s := range withCandidates(each, arg, best) {
 			e, err := s.scenario(cmd, arg)
 			if err == nil {
 				r, failed := e.simulate(false)
 				if failed == nil {
 					row := newSimulated(e, r, false)
+					if best > 0 && nameOfSpec(s.algorithm) == twoLevels {
+						row.Algorithm = s.algorithm // with the parameters that have their default, too
+					}
 					rows = append(rows, row)
 					if e.free(r) {
 						call := fmt.Sprintln(row.Collective, row.Algorithm, row.P, row.Root, row.M)
@@ -57,7 +61,12 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 	if len(rows) == 0 {
 		return notes[0]
 	}
-	notes.print(cmd.ErrOrStderr())
+	var levels []string
+	if best > 0 {
+		rows, levels = fastest(rows, best)
+	} else {
+		notes.print(cmd.ErrOrStderr())
+	}
 	w := cmd.OutOrStdout()
 	switch format {
 	case "csv":
@@ -73,6 +82,11 @@ func simulateSeveral(cmd *cobra.Command, each []*simulation, args []string, form
 	fmt.Fprintf(w, "%s\n\n", hang(rules, ""))
 	if err := printSimulated(w, rows); err != nil {
 		return err
+	}
+	for _, note := range levels {
+		if _, err := fmt.Fprintf(w, "\n%s\n", hang(note, "")); err != nil {
+			return err
+		}
 	}
 	for _, note := range []struct {
 		holds bool

@@ -187,8 +187,14 @@ func (e *scenario) rules() string {
 		fmt.Sprintf("ts %s, tw %s, th %s, top %s", decimal(m.Ts), decimal(m.Tw), decimal(m.Th), decimal(m.Top)),
 		ports, switchingOf(c), "congestion: " + congestionOf(c),
 	}
+	if c.Between != nil {
+		rules[0] += "; " + betweenText(*c.Between)
+	}
 	if c.Machine != nil {
 		text := fmt.Sprintf("this machine over %s, in µs: %s", e.transport, plural(c.Machine.Processors, "processor"))
+		if c.Between != nil {
+			text += " on each host"
+		}
 		if !e.quiet {
 			text += ", which was not quiet when it was measured"
 		}
@@ -233,12 +239,23 @@ func (s *simTables) compared() {
 			s.row("", "", "", "but "+why)
 		}
 	} else {
-		s.row("formula", "-", "-", "a file has none")
+		s.row("formula", "-", "-", s.noFormula())
 	}
 	s.row("lower bound", b.sum.time, ratio(b.sum.ratio), "these, one after another, on one port:")
+	if e.twoPrices {
+		s.row("", "", "", "(each at the lower of the two prices)")
+	}
 	s.row("  start-ups", b.startups.time, ratio(b.startups.ratio), plural(int(e.bound.Startups), "message")+" one after another")
 	s.row("  words", b.words.time, ratio(b.words.ratio), decimal(e.bound.Words)+" words in or out of a rank")
 	s.row("  combining", b.combines.time, ratio(b.combines.ratio), decimal(e.bound.Combines)+" words combined by a rank")
+}
+
+// noFormula says why there is no formula.
+func (s *simTables) noFormula() string {
+	if s.e.twoPrices {
+		return "none: messages between hosts have another price"
+	}
+	return "a file has none"
 }
 
 func (s *simTables) steps() {

@@ -53,6 +53,9 @@ func (s *simulation) each() (all []*simulation) {
 				for _, algorithm := range s.lists.algorithms.orNone() {
 					one := *s
 					one.combination = combination{p, m, topology, algorithm}
+					if p == 0 {
+						one.p, _ = topo.ProcessorsOf(topology)
+					}
 					all = append(all, &one)
 				}
 			}
@@ -64,6 +67,7 @@ func (s *simulation) each() (all []*simulation) {
 // networkRules are the flags of the network's costs and rules.
 type networkRules struct {
 	ts, tw, th, top cost
+	between         betweenCosts
 	ports           choice
 	switching       choice
 	congestion      choice
@@ -91,6 +95,12 @@ The topology is one of
 ` + topologies() + `,
 or a file: a list of links (0 1 on a line), or a graph in
 DOT (.dot, .gv) or GraphML (.graphml).
+
+On hosts:4x8, which are four hosts of eight ranks, a message between hosts takes
+--ts-between and --tw-between. So does hosts:3+2x4, by block: one host of three
+ranks, and two of four; hosts:4 shares the ranks evenly. All ranks of a host share
+one link to the network, or as many as in hosts:4x8,links=2. If -n is left out, the
+sizes of a topology say how many ranks there are.
 
 The placement is identity, row-major, column-major, column-major:2x8, gray,
 gray:4x8, random:SEED, or a list of the processors of rank 0, 1, 2, and so on.`
@@ -131,6 +141,8 @@ func addSimulation(cmd *cobra.Command) *simulation {
 	flags.Var(&s.tw, "tw", "time per word")
 	flags.Var(&s.th, "th", "time per hop")
 	flags.Var(&s.top, "top", "time per word combined")
+	flags.Var(&s.between.ts, "ts-between", "start-up time of a message between hosts, on a topology of hosts (default that of --ts)")
+	flags.Var(&s.between.tw, "tw-between", "time per word between hosts (default that of --tw)")
 	flags.Var(&s.ports, "ports", "the transfers that a node can do at once: single (one send and one receive) or all (one of each per link)")
 	flags.Var(&s.switching, "switching", "how a message crosses intermediate nodes: cut-through or store-and-forward")
 	flags.Var(&s.congestion, "congestion", "how messages use the same link: queue (one after another) or share (its bandwidth)")
@@ -154,6 +166,7 @@ type scenario struct {
 
 	transport string // of the machine that is simulated; "" for the textbook's
 	quiet     bool   // it was, when it was measured
+	twoPrices bool   // messages between hosts have prices of their own
 
 	formula *formula // nil if it is unknown
 	bound   model.Cost
@@ -177,6 +190,9 @@ func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error)
 	}
 	if err == nil && s.machine.given(cmd) {
 		err = s.machine.apply(cmd, e)
+	}
+	if e.twoPrices {
+		e.formula = nil // it has one price for all messages
 	}
 	var fault *sched.Fault
 	if err != nil && !errors.As(err, &fault) {
@@ -346,6 +362,9 @@ func (s *simulation) network(e *scenario) error {
 		if e.config.Placement, err = topo.ParsePlacement(s.placement, t); err != nil {
 			return withNearest(err)
 		}
+	}
+	if err := s.betweenHosts(e); err != nil {
+		return err
 	}
 	e.title += fmt.Sprintf(", on %v", t)
 	if s.placement != "identity" {

@@ -40,9 +40,15 @@ func (s *simulation) constraints(spec string) (algo.Constraints, error) {
 
 // choose returns the algorithm to simulate, and the reason for it unless it was named.
 func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (spec, why string, err error) {
+	hosts, some, err := s.hosts(p)
 	switch {
+	case err != nil:
+		return "", "", err
 	case s.algorithm == "":
 		q := selection.Query{Collective: c, Ranks: p, Bytes: wordBytes * m, Transport: "tcp"}
+		if some {
+			q.Hosts = hosts
+		}
 		choose := selection.Choose
 		if s.machine.given(cmd) {
 			q.Transport, choose = s.machine.transport.value, selectedHere
@@ -50,7 +56,9 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 		choice, err := choose(q)
 		return choice.Algorithm, choice.Why, err
 	case !s.isBest():
-		return s.algorithm, "", nil
+		return selection.WithHosts(c, s.algorithm, hosts), "", nil
+	case s.between.given():
+		return "", "", fmt.Errorf("--algorithm best with --ts-between or --tw-between: the formulas have one price for all messages: want --best 1, which simulates")
 	}
 	needs, err := s.constraints(s.algorithm)
 	if err != nil {

@@ -71,6 +71,8 @@ func Run(t *testing.T) (both [2]Host, inside bool) {
 		t.Skipf("in a host:\n%s", out)
 	case !strings.Contains(string(out), "--- PASS: "+t.Name()+" "):
 		t.Errorf("the test has not run in a host:\n%s", out)
+	case testing.Verbose():
+		t.Logf("in a host:\n%s", out)
 	}
 	return both, false
 }

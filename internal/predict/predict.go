@@ -35,6 +35,34 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 	}, nil
 }
 
+// Hosts returns what a simulation needs of a cluster whose hosts are each as the machine of
+// a profile: over a transport between ranks of one host, and over a link between those of
+// different hosts, which HostOf tells. What a step costs more over that link, each message
+// between hosts costs. All messages of a host share its link to the network, which carries
+// what one long message takes.
+func Hosts(p *model.Profile, transport string, between model.Link, wordBytes int, hostOf func(rank int) int) (*sim.Machine, error) {
+	m, err := Machine(p, transport, wordBytes)
+	if err != nil || len(between.OneWay) == 0 {
+		return m, err
+	}
+	bytes, within := float64(wordBytes), m.Message
+	step := max(0, between.Step.Value-m.Step)
+	m.Message = func(from, to, words int, exchange bool) float64 {
+		switch n := bytes * float64(words); {
+		case hostOf(from) == hostOf(to):
+			return within(from, to, words, exchange)
+		case exchange:
+			return step + between.Exchange.Time(n)
+		default:
+			return step + between.OneWay.Time(n)
+		}
+	}
+	if perByte := between.OneWay[len(between.OneWay)-1].PerByte.Value; perByte > 0 {
+		m.Network = 1 / (perByte * bytes)
+	}
+	return m, nil
+}
+
 // TextbookModel returns the prices by which a message of some bytes takes what it does on
 // the machine: the line on which it is, in words.
 func TextbookModel(p *model.Profile, link model.Link, wordBytes int, bytes float64) model.Model {
