@@ -61,13 +61,16 @@ var hosts = rules{
 
 // hostsByBlock is for ranks whose neighbors share a host, after the rules for hosts. There an
 // algorithm that goes from each rank to the next crosses to each host once. The rules follow
-// the simulation, for networks of 20 µs and 1.25 to 5 GB/s:
+// the simulation of 32 to 128 ranks, for networks of 20 µs and 1.25 or 5 GB/s, as in
 //
-//	chorale sim bcast --topology hosts:8x16 --ts 1 --tw 0.0016 --ts-between 20 \
-//	  --tw-between 0.0064 --congestion share -m 128K,512K,1M,2M --best 2
+//	chorale sim bcast --topology hosts:2x16,hosts:4x8,hosts:16x4 --ts 1 --tw 0.0016 \
+//	  --ts-between 20 --tw-between 0.0064 --congestion share -m 512K,1M,4M --best 2
+//
+// where a chain takes 0.5 to 0.9 of the time of two levels from 32 MiB on.
 var hostsByBlock = rules{
 	sched.Bcast: {
-		{17, 8 << 20, "chain", "the vector goes through all hosts in pieces, one after another"},
+		{17, 32 << 20, "chain", "the vector goes through all hosts in pieces, one after another"},
+		{129, 0, "hierarchical", "each host gets the vector once"},
 	},
 }
 

@@ -63,7 +63,7 @@ func TestShortPartsDoNotGoRoundARingOfHosts(t *testing.T) {
 // If ranks go round the hosts, every link of a chain goes between hosts.
 func TestALongVectorGoesAlongTheHostsOnlyByBlock(t *testing.T) {
 	for hosts, chain := range map[string]bool{"8": true, "3+2x14+1": true, "cyclic:8": false} {
-		choice, err := Choose(Query{Collective: sched.Bcast, Ranks: 32, Bytes: 16 << 20, Transport: "tcp", Hosts: hosts})
+		choice, err := Choose(Query{Collective: sched.Bcast, Ranks: 32, Bytes: 64 << 20, Transport: "tcp", Hosts: hosts})
 		if err != nil || (choice.Algorithm == "chain") != chain {
 			t.Errorf("hosts %s: %s, %v", hosts, choice.Algorithm, err)
 		}
