@@ -108,6 +108,9 @@ gives.`,
 		if *fastest < 0 {
 			return callErrorf("--best %d: want 1 or more", *fastest)
 		}
+		if *fastest < 0 {
+			return callErrorf("--best %d: want 1 or more", *fastest)
+		}
 		each := s.each()
 		if len(each)*len(args) > 1 || *fastest > 0 {
 			return simulateSeveral(cmd, each, args, format.value, *fastest)
