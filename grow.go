@@ -67,7 +67,7 @@ func (c *Comm) Grow(ctx context.Context) (*Comm, error) {
 // had one has no rank here, and is not named as one.
 func (j *job) countedByEndpoint(err error) error {
 	var peer *transport.PeerError
-	if j.env.Ranks == nil || !errors.As(err, &peer) || peer.Peer < 0 {
+	if !errors.As(err, &peer) || peer.Peer < 0 || j.env.Ranks == nil && peer.Peer < j.endpoint.Size() {
 		return err
 	}
 	rank := slices.Index(j.env.Ranks, peer.Peer)

@@ -225,11 +225,15 @@ func TestGrowNeedsALauncherThatStartsRanksAnew(t *testing.T) {
 
 // The launcher counts ranks as in the job at its beginning, of which this one has three left.
 func TestTheErrorOfGrowNamesARankOfTheCommunicatorsJob(t *testing.T) {
-	for launched, peer := range map[int]int{3: 1, 6: 2, 4: -1, 0: -1} {
+	for _, test := range []struct {
+		ranks          []int // of the job at its beginning; nil if they are the first
+		launched, peer int
+	}{{[]int{2, 3, 6}, 3, 1}, {[]int{2, 3, 6}, 6, 2}, {[]int{2, 3, 6}, 4, -1}, {[]int{2, 3, 6}, 0, -1}, {nil, 1, 1}, {nil, 3, -1}} {
+		launched, peer := test.launched, test.peer
 		begin := func() *launcher {
 			return &launcher{err: &transport.PeerError{Peer: launched, Err: transport.ErrLost, Reason: "signal: killed"}}
 		}
-		onLauncher(t, 3, []int{2, 3, 6}, begin, func(ctx context.Context, c *chorale.Comm, l *launcher) error {
+		onLauncher(t, 3, test.ranks, begin, func(ctx context.Context, c *chorale.Comm, l *launcher) error {
 			_, err := c.Grow(ctx)
 			if peer < 0 && !strings.Contains(fmt.Sprint(err), fmt.Sprintf("rank %d of the job at its beginning", launched)) ||
 				peer >= 0 && !strings.Contains(fmt.Sprint(err), fmt.Sprintf("rank %d: ", peer)) || !strings.Contains(fmt.Sprint(err), "signal: killed") {

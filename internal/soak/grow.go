@@ -68,8 +68,10 @@ func (k *rank) isLossOfGrow(err error) bool {
 	}
 	for rank := range k.size {
 		_, stillborn := k.stillborn(rank)
-		known := e.Peer < 0 || e.Peer < len(k.job) && k.job[e.Peer] == rank // else the endpoint has never had it
-		if known && !slices.Contains(k.members, rank) && (stillborn || k.hostLost && rank >= k.slots[0]) {
+		// Of a process that the endpoint has never had, and of one that has died before all have met, the
+		// rank is not known.
+		may := e.Peer < 0 || e.Peer < len(k.job) && (k.job[e.Peer] == rank || k.job[e.Peer] < 0)
+		if may && !slices.Contains(k.members, rank) && (stillborn || k.hostLost && rank >= k.slots[0]) {
 			return true
 		}
 	}
