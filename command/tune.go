@@ -222,20 +222,20 @@ func (t *tuning) measure(ctx context.Context, transports []string, into *model.P
 // link measures a transport.
 func (t *tuning) link(ctx context.Context, transport string, processors int) (model.Link, error) {
 	rows := tune.Rows{Before: tune.Observe()}
-	short, pieces := []int{8}, []int{tune.PieceBytes, 4 * tune.PieceBytes, 16 * tune.PieceBytes, 64 * tune.PieceBytes}
+	short, pair := []int{8}, 2
 	jobs := []struct {
 		into          *[]bench.Row
 		op, algorithm string
 		ranks         int
 		sizes         []int
 	}{
-		{&rows.OneWay, "bcast", "binomial", 2, t.sizes()},
-		{&rows.Exchange, "shift", "direct", 2, t.sizes()},
-		{&rows.Pipeline, "bcast", fmt.Sprintf("chain,segment=%d", tune.PieceBytes), 2, pieces},
-		{&rows.Call, "allreduce:half", "", 2, short},
-		{&rows.Rate, "rate", "", 2, short},
-		{&rows.Alone, "pingpong", "", 2, short},
-		{&rows.Together, "pingpong", "", max(2, processors*tune.PerProcessor), short},
+		{&rows.OneWay, "bcast", "binomial", pair, t.sizes()},
+		{&rows.Exchange, "shift", "direct", pair, t.sizes()},
+		{&rows.Send, "send-overhead", "", pair, t.sizes()},
+		{&rows.Receive, "receive-overhead", "", pair, t.sizes()},
+		{&rows.Shared, "shift", "direct", max(pair, processors*tune.PerProcessor), t.sizes()},
+		{&rows.Call, "allreduce:half", "", pair, short},
+		{&rows.Rate, "rate", "", pair, short},
 	}
 	m := measurement{progress: t.progress}
 	for _, job := range jobs {

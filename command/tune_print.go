@@ -31,6 +31,8 @@ func printTuned(w io.Writer, p *model.Profile, file string) error {
 	for _, l := range p.Links {
 		curve(l.Transport, l.OneWay)
 		curve(l.Transport+":exchange", l.Exchange)
+		curve(l.Transport+":send", l.Send)
+		curve(l.Transport+":receive", l.Receive)
 	}
 	curve("copy", p.Node.Copy)
 	for _, c := range p.Node.Combine {
@@ -40,10 +42,10 @@ func printTuned(w io.Writer, p *model.Profile, file string) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	lines = [][]string{{"µs PER", "CALL", "STEP", "MESSAGE ISSUED", "SWITCH", "MACHINE", "SPREAD"}}
+	lines = [][]string{{"µs PER", "CALL", "STEP", "MESSAGE ISSUED", "SWITCH", "RENDEZVOUS", "MACHINE", "SPREAD"}}
 	for _, l := range p.Links {
 		lines = append(lines, []string{l.Transport, digits(l.Call.Value), digits(l.Step.Value), digits(l.Gap.Value), digits(l.Switch.Value),
-			quietText(l.Origin), strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64) + " %"})
+			algo.FormatBytes(l.RendezvousFrom), quietText(l.Origin), strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64) + " %"})
 	}
 	if err := printTable(w, lines); err != nil {
 		return err

@@ -9,8 +9,23 @@ import (
 // Model: times of any shape, and processors that ranks share. Message and Combine
 // are required; the zero value of every other field has a meaning.
 //
-// A message does not wait for a protocol: as in the textbook's model, it starts
-// when both its ends have reached it, and holds its ports until it has arrived.
+// Without Send and Receive, and if each rank has a processor, a message starts as in the
+// textbook's model when both its ends have reached it, and holds its ports until it has
+// arrived. Otherwise it is what processors do:
+//
+//   - A processor does one piece of work at a time: the sending part of a message, the
+//     receiving part, and what a rank does between two steps. It goes on with a rank until
+//     nothing is left that this rank can do, and then with the work that came first. Of
+//     work that comes at the same time, that of the lower rank goes first; of the same
+//     rank's, sends come before receives, and these in the order of their messages. Work
+//     that takes no time needs no processor.
+//   - The sending part may begin when both ends have begun the steps of the message; of a
+//     message of fewer than RendezvousFrom words, when the sender has. The receiving part
+//     may begin when the message has been under way for its time without that part, and the
+//     receiver has begun its step. The message has arrived at the end of that part.
+//   - A step of the sender waits for the sending part of a message, and if that has
+//     RendezvousFrom words or more for its arrival.
+//   - A message queues for the links of its route between its two parts.
 type Machine struct {
 	// Message is the time of a message of some words, 0 or more, and finite. Exchange
 	// tells that one of its ends sends and receives in the same step.
@@ -18,22 +33,24 @@ type Machine struct {
 	// Combine is the time to combine some words, 0 or more, and finite.
 	Combine func(words int) float64
 
+	// Send and Receive are the time that a message takes of the processor of its sender, and
+	// of its receiver: both, or nil.
+	Send, Receive  func(from, to, words int) float64
+	RendezvousFrom int // words from which a message waits for its receiver
+
 	Call float64 // of a rank's first step, beside its messages
 	Step float64 // of a rank's step that has messages, beside these
 
 	// Processors is their number, where ranks share them: rank r is on processor
 	// r mod Processors. 0 gives each rank its own, as do as many as there are ranks.
-	// A processor sends one message at a time, and receives one, whichever of its ranks
-	// they are for. While one of its ranks combines, or begins a step, it does nothing
-	// else. Switch is the time of a message or of such work that the processor begins
-	// for another rank than its last one; a message between two ranks of a processor
-	// always has one.
+	// Switch is the time that work takes more if the last work of its processor was another
+	// rank's.
 	Processors int
 	Switch     float64
 
 	// Memory is the number of words per unit of time that all messages of MemoryFrom
 	// words or more have together; 0 for no limit. They share it max-min fairly, where
-	// none is faster than it is alone.
+	// none is faster than it is alone. With Receive, they do so in their receiving part.
 	Memory     float64
 	MemoryFrom int
 }
@@ -43,15 +60,19 @@ func (m *Machine) validate(c Config) error {
 	switch {
 	case m.Message == nil || m.Combine == nil:
 		return fmt.Errorf("a machine without times: want Message and Combine")
+	case (m.Send == nil) != (m.Receive == nil):
+		return fmt.Errorf("a machine with one of Send and Receive: want both, or none")
+	case m.RendezvousFrom < 0:
+		return fmt.Errorf("a rendezvous from %d words: want 0 or more", m.RendezvousFrom)
 	case m.Processors < 0:
 		return fmt.Errorf("%d processors: want 0 or more", m.Processors)
 	case c.MemoryBandwidth > 0:
 		return fmt.Errorf("a memory bandwidth beside that of a machine: want one of them")
 	case c.Share || c.StoreAndForward:
 		return fmt.Errorf("a machine and links that are shared or store messages: want one of them")
-	case m.Processors > 0 && c.Sync:
+	case (m.works() || m.Processors > 0) && c.Sync:
 		return fmt.Errorf("steps in common and processors that ranks share: want one of them")
-	case m.Processors > 0 && c.AllPort:
+	case (m.works() || m.Processors > 0) && c.AllPort:
 		return fmt.Errorf("all ports and processors that ranks share: want single ports")
 	}
 	for _, x := range []float64{m.Call, m.Step, m.Switch, m.Memory} {
@@ -60,6 +81,21 @@ func (m *Machine) validate(c Config) error {
 		}
 	}
 	return nil
+}
+
+// works reports whether messages are work of processors.
+func (m *Machine) works() bool { return m != nil && m.Send != nil }
+
+// completed returns a machine on which messages are work if ranks share processors: half of
+// its time is the work of each end, unless it says otherwise.
+func (m *Machine) completed(ranks int) *Machine {
+	if !m.shares(ranks) || m.works() {
+		return m
+	}
+	c := *m
+	half := func(from, to, words int) float64 { return m.Message(from, to, words, false) / 2 }
+	c.Send, c.Receive = half, half
+	return &c
 }
 
 // shares reports whether some of a number of ranks share a processor.
@@ -108,66 +144,6 @@ func (t *programTable) messageTime(n *network, e ends, sent, received int32, wor
 	}
 	return n.machine.Message(int(e.from), int(e.to), words, t.exchanges(sent) || t.exchanges(received))
 }
-
-// Where ranks share processors, what they do beside messages is work: it holds both ports
-// of its processor. It queues for them as messages do, as a message from a rank to
-// itself. The work before a step is numbered by the step, and that of a rank after its
-// last one by the rank, in this order, after the messages.
-
-func (q *queueing) isWork(i int32) bool { return int(i) >= len(q.messages) }
-
-// workBefore returns the number of the work before a step.
-func (t *programTable) workBefore(step int32) int32 { return int32(len(t.messages)) + step }
-
-// workAfter returns the number of the work after the last step of a rank.
-func (t *programTable) workAfter(rank int32) int32 {
-	return int32(len(t.messages)+len(t.steps)-1) + rank
-}
-
-// beginWork lets a rank work for a time, and then begin its next step, or end.
-func (q *queueing) beginWork(rank int32, took float64) {
-	s := &q.times.ranks[rank]
-	i := q.workBefore(s.step)
-	if s.step == q.first[rank+1] {
-		i = q.workAfter(rank)
-	}
-	m := &q.queued[i]
-	m.ends = ends{rank, rank}
-	m.ready, m.start = q.now, took
-	q.ready = append(q.ready, turn(i))
-}
-
-// endWork lets the rank of some work go on.
-func (q *queueing) endWork(i int32) {
-	m := &q.queued[i]
-	q.release(i, m)
-	m.finish = q.now
-	if s := &q.times.ranks[m.from]; s.step == q.first[m.from+1] {
-		s.end = q.now
-		return
-	}
-	q.beginning = append(q.beginning, m.from)
-}
-
-// switching returns the time that a message or work takes more because its processors
-// worked for other ranks before.
-func (q *queueing) switching(e ends) (took float64) {
-	if q.lastRank == nil {
-		return 0
-	}
-	a, b := &q.lastRank[q.port(e.from)], &q.lastRank[q.port(e.to)]
-	if *a != noRank && *a != e.from || a != b && *b != noRank && *b != e.to {
-		took = q.machine.Switch
-	}
-	if a == b && e.from != e.to {
-		took += q.machine.Switch
-	}
-	*a, *b = e.from, e.to
-	return took
-}
-
-// noRank is the last rank of a processor that has done nothing yet.
-const noRank = -1
 
 // memoryLimit returns the rate of a message alone, in words per unit of time: on a
 // machine, what is left of its time after that of an empty one.

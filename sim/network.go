@@ -42,22 +42,18 @@ func newNetwork(c Config, ranks int) *network {
 	return n
 }
 
-func (n *network) sendPort(rank int32) int32 { return int32(n.links) + n.port(rank) }
-func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + n.port(rank) }
+func (n *network) sendPort(rank int32) int32 { return int32(n.links) + rank }
+func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + rank }
 
 // resourceName returns what a report calls a resource that a message waits for.
 func (n *network) resourceName(resource int32) string {
-	of := "rank"
-	if n.processors > 0 {
-		of = "processor"
-	}
 	switch i := int(resource) - n.links; {
 	case i < 0:
 		return "link " + topo.LinkName(n.topology, int(resource))
 	case i < n.ranks:
-		return fmt.Sprintf("%s %d to send", of, i)
+		return fmt.Sprintf("rank %d to send", i)
 	default:
-		return fmt.Sprintf("%s %d to receive", of, i-n.ranks)
+		return fmt.Sprintf("rank %d to receive", i-n.ranks)
 	}
 }
 

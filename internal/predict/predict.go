@@ -18,12 +18,14 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		return nil, err
 	}
 	bytes := float64(wordBytes)
-	return &sim.Machine{
+	m := &sim.Machine{
 		Message: func(_, _, words int, exchange bool) float64 {
-			if exchange {
-				return link.Exchange.Time(bytes * float64(words))
+			// What an exchange of long messages takes more is the memory that they share.
+			if n := bytes * float64(words); exchange && n < float64(p.Node.MemoryFrom) {
+				return link.Exchange.Time(n)
+			} else {
+				return link.OneWay.Time(n)
 			}
-			return link.OneWay.Time(bytes * float64(words))
 		},
 		Combine:    func(words int) float64 { return p.Node.Combining(wordBytes, bytes*float64(words)) },
 		Call:       link.Call.Value,
@@ -32,7 +34,13 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		Switch:     link.Switch.Value,
 		Memory:     p.Node.Bandwidth() / bytes,
 		MemoryFrom: int(math.Ceil(float64(p.Node.MemoryFrom) / bytes)),
-	}, nil
+	}
+	if len(link.Send) > 0 {
+		m.Send = func(_, _, words int) float64 { return link.Send.Time(bytes * float64(words)) }
+		m.Receive = func(_, _, words int) float64 { return link.Receive.Time(bytes * float64(words)) }
+		m.RendezvousFrom = int(math.Ceil(float64(link.RendezvousFrom) / bytes))
+	}
+	return m, nil
 }
 
 // TextbookModel returns the prices by which a message of some bytes takes what it does on

@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/model"
@@ -12,55 +13,82 @@ import (
 type Rows struct {
 	OneWay   []bench.Row // broadcasts between two ranks, with a rotating root: each is a message
 	Exchange []bench.Row // shifts by 1 between two ranks: two messages that cross each other
-	Pipeline []bench.Row // broadcasts between two ranks in pieces of PieceBytes
+	Send     []bench.Row // send overheads between two ranks
+	Receive  []bench.Row // receive overheads between two ranks
+	Shared   []bench.Row // shifts by 1 between PerProcessor ranks for each processor
 	Call     []bench.Row // a collective of one rank
 	Rate     []bench.Row // windows of messages between two ranks
-	Alone    []bench.Row // pingpongs of 8 bytes of two ranks
-	Together []bench.Row // pingpongs of 8 bytes of PerProcessor ranks per processor
 	Before   Observation // of the machine
 }
 
-// PieceBytes is the length of a pipeline's pieces, and PerProcessor how many ranks share a
-// processor where switching is measured.
-const (
-	PieceBytes   = 64
-	PerProcessor = 2
-)
+// PerProcessor is how many ranks share a processor where that is measured.
+const PerProcessor = 2
 
-// most of a message is its own: what a step takes beside it is at most this part of the
-// fastest message.
+// most of a message is its own: what a call takes beside it is at most this part of the
+// fastest message, and what a step takes beside it this part of what a step with one message
+// takes.
 const most = 0.5
 
 // Link returns the profile of a transport.
 //
 // A broadcast between two ranks whose root rotates is a ping-pong: a call is one message,
-// with the cost of a call and of a step of its receiver. A pipeline has a step more for
-// each piece. While its messages follow each other, a step costs the rank that is behind;
-// the slope over the number of pieces is the cost of a step, messages included. Of this,
-// Step is at most half of the fastest message: the rest belongs to the message itself.
-// Where ranks share processors, all processors have work at any time, so that what pingpongs
-// take beyond their own messages is switching.
+// with the cost of a call and of a step of its receiver. An overhead has the cost of a call
+// and of a step beside the message's own; what of it is the step's is not measured, and taken
+// to be half. Where ranks share processors, all processors have work at any time, so that
+// what a shift takes is that of its messages at both ends, and of switching to each rank. A
+// message is a rendezvous from the first size on whose sender waits for its receiver. What
+// that takes of its sender is what the receiver's part and the switch leave of a shift.
 func Link(transport string, processors int, r Rows) (model.Link, error) {
 	l := model.Link{Transport: transport}
-	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Pipeline, r.Call, r.Rate, r.Alone, r.Together} {
+	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Send, r.Receive, r.Shared, r.Call, r.Rate} {
 		if len(rows) == 0 {
 			return l, fmt.Errorf("%s: not all was measured", transport)
 		}
 	}
 	fastest := min(slices.Min(medians(r.OneWay)), slices.Min(medians(r.Exchange)))
 	l.Call = atMost(estimate(medians(r.Call)), most*fastest)
-	pipeline := Fit(points(r.Pipeline))[0].PerByte
-	l.Step = atMost(scaled(pipeline, PieceBytes), most*(fastest-l.Call.Value))
+	send, receive, shared := bySize(points(r.Send)), bySize(points(r.Receive)), bySize(points(r.Shared))
+	least := shortest(send)
+	if other := shortest(receive); other.Value < least.Value {
+		least = other
+	}
+	l.Step = atMost(scaled(shifted(least, -l.Call.Value), most), most*(fastest-l.Call.Value))
 	beside := l.Call.Value + l.Step.Value
 	l.OneWay, l.Exchange = Fit(minus(points(r.OneWay), beside)), Fit(minus(points(r.Exchange), beside))
+	l.Receive = Fit(minus(points(r.Receive), beside))
 	l.Gap = scaled(estimate(medians(r.Rate)), 1.0/bench.Window)
-	// A processor of the pairs of ranks carries PerProcessor messages after one another for
-	// each way of a pingpong.
-	alone, together := median(medians(r.Alone))/2, estimate(medians(r.Together))
-	l.Switch = shifted(scaled(together, 1.0/(2*PerProcessor)), -alone)
+
+	parts := shortest(send).Value + shortest(receive).Value - 2*beside
+	l.Switch = shifted(scaled(shortest(shared), 1.0/PerProcessor), -parts-beside)
+	var sent []Point
+	for _, same := range send {
+		bytes := same[0].Bytes
+		if median(timesOf(same)) < most*float64(bench.Lateness(int(bytes)))/float64(time.Microsecond) {
+			sent = append(sent, minus(same, beside)...)
+			continue
+		}
+		l.RendezvousFrom = int(bytes)
+		break
+	}
+	if l.RendezvousFrom == 0 { // no size waits
+		l.RendezvousFrom = 2 * int(send[len(send)-1][0].Bytes)
+	}
+	for _, same := range shared {
+		if same[0].Bytes < float64(l.RendezvousFrom) {
+			continue
+		}
+		other := beside + l.Switch.Value + l.Receive.Time(same[0].Bytes)
+		for _, p := range same {
+			sent = append(sent, minus([]Point{{p.Bytes, p.Time / PerProcessor}}, other)...)
+		}
+	}
+	l.Send = Fit(sent)
 	l.Origin = r.Before.Origin(append(spreads(r.OneWay), spreads(r.Exchange)...), processors)
 	return l, nil
 }
+
+// shortest returns the time of the least size.
+func shortest(sizes [][]Point) model.Estimate { return estimate(timesOf(sizes[0])) }
 
 // points returns the medians of rows.
 func points(rows []bench.Row) []Point {

@@ -1,0 +1,357 @@
+package sim_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sim"
+	"github.com/chorale-go/chorale/topo"
+)
+
+// This is a second simulation of messages that are work of processors, as simple as can be:
+// what the comment of sim.Machine says, in lists, looking at everything whenever anything
+// happens. Of the first it shares nothing, and of the naive one of the textbook's network
+// the programs. It knows one part, and networks in which nobody waits for a link.
+
+type naiveMachine struct {
+	*naive
+	m          *sim.Machine
+	index      map[*naiveMessage]int
+	landsAt    map[*naiveMessage]float64
+	here, sent map[*naiveMessage]bool // its receiver is in its step; its sending part is over
+	processors []*naiveProcessor
+	asked      []*naiveWork // since the last round
+	entering   []int        // ranks that enter their steps
+}
+
+type naiveProcessor struct {
+	queue    []*naiveWork
+	doing    *naiveWork
+	lastRank int
+}
+
+type naiveKind int
+
+const (
+	sends naiveKind = iota
+	receives
+	between // steps of a rank
+)
+
+type naiveWork struct {
+	kind    naiveKind
+	rank    int
+	message *naiveMessage
+	took    float64
+	ends    float64
+	flows   bool    // its words share the memory,
+	flowsAt float64 // from then on,
+	left    float64 // as many of them,
+	rate    float64
+}
+
+func simulateMachineNaively(c sim.Config, p sim.Part) *naiveMachine {
+	n := &naiveMachine{
+		naive: &naive{Config: c, queues: map[string][]*naiveMessage{}}, m: c.Machine,
+		index: map[*naiveMessage]int{}, landsAt: map[*naiveMessage]float64{},
+		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{},
+	}
+	n.add(p)
+	for i, m := range n.messages {
+		n.index[m] = i
+	}
+	count := len(n.ranks)
+	if n.m.Processors > 0 && n.m.Processors < count {
+		count = n.m.Processors
+	}
+	for range count {
+		n.processors = append(n.processors, &naiveProcessor{lastRank: -1})
+	}
+	for rank := range n.ranks {
+		n.leave(rank, 0)
+	}
+	for {
+		n.round()
+		next := n.next()
+		if math.IsInf(next, 1) {
+			return n
+		}
+		for _, w := range n.flowing() {
+			w.left -= w.rate * (next - n.now)
+		}
+		n.now = next
+		n.due()
+	}
+}
+
+func (n *naiveMachine) processor(rank int) *naiveProcessor {
+	return n.processors[rank%len(n.processors)]
+}
+
+func (n *naiveMachine) ask(w *naiveWork) { n.asked = append(n.asked, w) }
+
+// leave has a rank combine some words, and then begin its next step.
+func (n *naiveMachine) leave(rank, words int) {
+	r := n.ranks[rank]
+	took := 0.0
+	combine := func(words int) {
+		if words > 0 {
+			took += n.m.Combine(words)
+			r.did.Combining += n.m.Combine(words)
+		}
+	}
+	combine(words)
+	if r.at == len(r.steps) {
+		combine(r.tail)
+	} else {
+		combine(r.steps[r.at].before)
+		took += n.m.Step
+		if r.at == 0 {
+			took += n.m.Call
+		}
+	}
+	n.ask(&naiveWork{kind: between, rank: rank, took: took})
+}
+
+// round does all that can be done at once.
+func (n *naiveMachine) round() {
+	for len(n.entering)+len(n.asked) > 0 {
+		for _, rank := range n.entering {
+			n.enter(rank)
+		}
+		n.entering = nil
+		asked := n.asked
+		n.asked = nil
+		slices.SortFunc(asked, func(a, b *naiveWork) int {
+			return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.kind, b.kind), cmp.Compare(n.index[a.message], n.index[b.message]))
+		})
+		for _, w := range asked {
+			if w.took == 0 {
+				n.begin(w, 0)
+				n.end(w)
+			} else {
+				p := n.processor(w.rank)
+				p.queue = append(p.queue, w)
+			}
+		}
+	}
+	for _, p := range n.processors {
+		if p.doing != nil || len(p.queue) == 0 {
+			continue
+		}
+		i := max(0, slices.IndexFunc(p.queue, func(w *naiveWork) bool { return w.rank == p.lastRank }))
+		w := p.queue[i]
+		p.queue = slices.Delete(p.queue, i, i+1)
+		switching := 0.0
+		if p.lastRank >= 0 && p.lastRank != w.rank {
+			switching = n.m.Switch
+		}
+		p.doing, p.lastRank = w, w.rank
+		n.begin(w, switching)
+	}
+}
+
+func (n *naiveMachine) enter(rank int) {
+	r := n.ranks[rank]
+	for _, m := range r.steps[r.at].messages {
+		m.ends++
+		mine := m.From == rank
+		if !mine {
+			n.here[m] = true
+		}
+		if n.eager(m) && mine || !n.eager(m) && m.ends == 2 {
+			m.Ready = n.now
+			n.ask(&naiveWork{kind: sends, rank: m.From, message: m, took: n.m.Send(m.From, m.To, m.Words)})
+		}
+		if !mine && m.flows {
+			n.receive(m)
+		}
+	}
+}
+
+func (n *naiveMachine) eager(m *naiveMessage) bool { return m.Words < n.m.RendezvousFrom }
+
+func (n *naiveMachine) receive(m *naiveMessage) {
+	n.ask(&naiveWork{kind: receives, rank: m.To, message: m, took: n.m.Receive(m.From, m.To, m.Words)})
+}
+
+func (n *naiveMachine) begin(w *naiveWork, switching float64) {
+	w.ends = n.now + switching + w.took
+	m := w.message
+	switch w.kind {
+	case sends:
+		m.Start = n.now
+		exchange := func(rank, step int) bool {
+			s := n.ranks[rank].steps[step]
+			return s.takes > 0 && s.takes < len(s.messages)
+		}
+		time := n.m.Message(m.From, m.To, m.Words, exchange(m.From, m.SendStep) || exchange(m.To, m.RecvStep))
+		n.landsAt[m] = n.now + (switching + max(0, time-n.m.Receive(m.From, m.To, m.Words)))
+	case receives:
+		nothing := n.m.Receive(m.From, m.To, 0)
+		if w.took > nothing && n.m.Memory > 0 && m.Words >= n.m.MemoryFrom {
+			w.flows, w.left = true, float64(m.Words)
+			w.flowsAt, w.ends = n.now+switching+nothing, math.Inf(1)
+		}
+	}
+}
+
+// due ends what ends now.
+func (n *naiveMachine) due() {
+	for _, m := range n.messages {
+		if at, started := n.landsAt[m]; started && notAfter(at, n.now) && !m.flows {
+			m.flows = true // it has landed
+			if n.here[m] {
+				n.receive(m)
+			}
+		}
+	}
+	for _, p := range n.processors {
+		w := p.doing
+		if w != nil && (notAfter(w.ends, n.now) || w.flows && notAfter(w.flowsAt, n.now) && w.left <= 1e-10*float64(w.message.Words)) {
+			p.doing = nil
+			n.end(w)
+		}
+	}
+}
+
+func (n *naiveMachine) end(w *naiveWork) {
+	r, m := n.ranks[w.rank], w.message
+	switch {
+	case w.kind == between && r.at == len(r.steps):
+		r.did.End = n.now
+	case w.kind == between:
+		n.entering = append(n.entering, w.rank)
+	case w.kind == sends:
+		n.sent[m] = true
+		if n.eager(m) || m.over {
+			n.done(m.From)
+		}
+	default:
+		m.over, m.End = true, n.now
+		n.ranks[m.From].did.Sending += m.End - m.Start
+		r.did.Receiving += m.End - m.Start
+		if n.sent[m] && !n.eager(m) {
+			n.done(m.From)
+		}
+		n.done(m.To)
+	}
+}
+
+// done ends a rank's step if all its parts in it are over.
+func (n *naiveMachine) done(rank int) {
+	r := n.ranks[rank]
+	combines := 0
+	for _, m := range r.steps[r.at].messages {
+		switch {
+		case m.To == rank && !m.over, m.From == rank && (!n.sent[m] || !n.eager(m) && !m.over):
+			return
+		case m.To == rank && m.Combine:
+			combines += m.Words
+		}
+	}
+	r.at++
+	n.leave(rank, combines)
+}
+
+// flowing returns the work whose words flow, each with its rate: all have the same, but for
+// those that are slower alone.
+func (n *naiveMachine) flowing() (all []*naiveWork) {
+	for _, p := range n.processors {
+		if w := p.doing; w != nil && w.flows && notAfter(w.flowsAt, n.now) {
+			all = append(all, w)
+		}
+	}
+	alone := func(w *naiveWork) float64 {
+		m := w.message
+		return float64(m.Words) / (w.took - n.m.Receive(m.From, m.To, 0))
+	}
+	slices.SortFunc(all, func(a, b *naiveWork) int { return cmp.Compare(alone(a), alone(b)) })
+	left := n.m.Memory
+	for i, w := range all {
+		w.rate = min(alone(w), left/float64(len(all)-i))
+		left -= w.rate
+	}
+	return all
+}
+
+func (n *naiveMachine) next() float64 {
+	next := math.Inf(1)
+	for m, at := range n.landsAt {
+		if !m.flows {
+			next = min(next, at)
+		}
+	}
+	for _, p := range n.processors {
+		if w := p.doing; w != nil {
+			next = min(next, w.ends)
+			if w.flows && !notAfter(w.flowsAt, n.now) {
+				next = min(next, w.flowsAt)
+			}
+		}
+	}
+	for _, w := range n.flowing() {
+		next = min(next, n.now+w.left/w.rate)
+	}
+	return next
+}
+
+func TestMessagesThatAreWorkHaveTheTimesOfANaiveSimulation(t *testing.T) {
+	affine := func(startup, perWord float64) func(from, to, words int) float64 {
+		return func(_, _, words int) float64 { return startup + perWord*float64(words) }
+	}
+	machines := []*sim.Machine{
+		{Send: affine(1, 0.25), Receive: affine(2, 0.5), RendezvousFrom: 6},
+		{Send: affine(1, 0), Receive: affine(1, 0), RendezvousFrom: 100, Call: 2, Step: 1, Processors: 2, Switch: 3},
+		{Send: affine(0, 0), Receive: affine(0, 1), Processors: 3, Switch: 0.7, Step: 0.1},
+		{Send: affine(0.3, 0.01), Receive: affine(0.2, 0.3), RendezvousFrom: 3, Processors: 1, Switch: 1.9},
+		{Send: affine(0.5, 0.3), Receive: affine(0.7, 0.2), RendezvousFrom: 4, Memory: 3.5, MemoryFrom: 4, Step: 0.3},
+		{Send: affine(1, 0.5), Receive: affine(1, 0.5), Memory: 1, MemoryFrom: 2, Processors: 2, Switch: 1},
+	}
+	for i, m := range machines {
+		m.Message = func(_, _, words int, exchange bool) float64 {
+			if exchange {
+				return 5 + 0.75*float64(words)
+			}
+			return 4 + 0.5*float64(words)
+		}
+		m.Combine = func(words int) float64 { return 0.375 * float64(words) }
+		for _, a := range algo.Catalog() {
+			for _, p := range []int{2, 3, 5, 8} {
+				s, err := algo.New(a.Collective, a.Name, p, 0, algo.VariantBytes)
+				if err != nil || testing.Short() && p > 5 {
+					continue // a restriction
+				}
+				c := sim.Config{Topology: must(topo.NewFull(p)), Machine: m, Record: true}
+				part := sim.Part{Schedule: s, Words: wordsFor(s, 5)}
+				got, want := must(sim.Run(c, part)), simulateMachineNaively(c, part)
+				if broken := want.differs(got); broken != "" {
+					t.Fatalf("machine %d, %v %s on %d ranks: %s", i, a.Collective, a.Name, p, broken)
+				}
+			}
+		}
+	}
+}
+
+// differs says where the times of a result are others; "" if they are not.
+func (n *naiveMachine) differs(r *sim.Result) string {
+	n.number()
+	for rank, want := range n.ranks {
+		got := r.PerRank[rank]
+		if !near(got.End, want.did.End) || !near(got.Combining, want.did.Combining) || !near(got.Sending, want.did.Sending) || !near(got.Receiving, want.did.Receiving) {
+			return sprint("rank", rank, "is", got, "want", want.did)
+		}
+	}
+	for i, want := range n.log() {
+		if got := r.Log[i]; !same(got, want) {
+			return sprint("message", i, "is", got, "want", want)
+		}
+	}
+	return ""
+}
+
+func sprint(all ...any) string { return fmt.Sprintln(all...) }
