@@ -33,6 +33,11 @@ type Machine struct {
 	// Combine is the time to combine some words, 0 or more, and finite.
 	Combine func(words int) float64
 
+	// Copy is the time of a rank to copy some words before a step, or after its last one; nil
+	// for none. A copy that only provides the operand with which a receive of its step
+	// combines is not made: see sched.Step.FusibleCopy.
+	Copy func(words int) float64
+
 	// Send and Receive are the time that a message takes of the processor of its sender, and
 	// of its receiver: both, or nil.
 	Send, Receive  func(from, to, words int) float64
@@ -120,7 +125,18 @@ func (t *programTable) stepCost(n *network, step, rank int32) (took float64) {
 	if sends, recvs := t.traffic(step); sends || recvs {
 		took += n.machine.Step
 	}
+	if t.moved != nil && t.moved[step] > 0 {
+		took += n.machine.Copy(t.moved[step])
+	}
 	return took
+}
+
+// endCost returns what a rank copies after its last step, on a machine.
+func (t *programTable) endCost(n *network, rank int32) float64 {
+	if i := len(t.steps) - 1 + int(rank); t.moved != nil && t.moved[i] > 0 {
+		return n.machine.Copy(t.moved[i])
+	}
+	return 0
 }
 
 // traffic reports whether a step sends, and whether it receives.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale/algo"
+	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/sim"
 	"github.com/chorale-go/chorale/topo"
 )
@@ -25,6 +26,7 @@ type naiveMachine struct {
 	here, sent map[*naiveMessage]bool // its receiver is in its step; its sending part is over
 	processors []*naiveProcessor
 	asked      []*naiveWork // since the last round
+	copies     [][]int      // per rank, of each step and after the last one: words
 	entering   []int        // ranks that enter their steps
 }
 
@@ -61,6 +63,7 @@ func simulateMachineNaively(c sim.Config, p sim.Part) *naiveMachine {
 		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{},
 	}
 	n.add(p)
+	n.addCopies(p)
 	for i, m := range n.messages {
 		n.index[m] = i
 	}
@@ -88,6 +91,30 @@ func simulateMachineNaively(c sim.Config, p sim.Part) *naiveMachine {
 	}
 }
 
+// addCopies counts the words that each rank copies before each step, and after the last one.
+func (n *naiveMachine) addCopies(p sim.Part) {
+	for rank := range p.Schedule.P {
+		counts := []int{0}
+		for _, step := range p.Schedule.Program(rank) {
+			made := slices.Clone(step.Copies)
+			for k := range step.Recvs {
+				if i := step.FusibleCopy(k); i >= 0 {
+					made[i].How = sched.Left // not made
+				}
+			}
+			for _, c := range made {
+				if c.How == sched.Replace {
+					counts[len(counts)-1] += wordsOf(p, c.Blocks)
+				}
+			}
+			if len(step.Sends)+len(step.Recvs) > 0 {
+				counts = append(counts, 0)
+			}
+		}
+		n.copies = append(n.copies, counts)
+	}
+}
+
 func (n *naiveMachine) processor(rank int) *naiveProcessor {
 	return n.processors[rank%len(n.processors)]
 }
@@ -105,6 +132,9 @@ func (n *naiveMachine) leave(rank, words int) {
 		}
 	}
 	combine(words)
+	if c := n.copies[rank][r.at]; c > 0 && n.m.Copy != nil {
+		took += n.m.Copy(c)
+	}
 	if r.at == len(r.steps) {
 		combine(r.tail)
 	} else {
@@ -313,6 +343,9 @@ func TestMessagesThatAreWorkHaveTheTimesOfANaiveSimulation(t *testing.T) {
 		{Send: affine(1, 0.5), Receive: affine(1, 0.5), Memory: 1, MemoryFrom: 2, Processors: 2, Switch: 1},
 	}
 	for i, m := range machines {
+		if i%2 == 0 {
+			m.Copy = func(words int) float64 { return 0.5 + 0.125*float64(words) }
+		}
 		m.Message = func(_, _, words int, exchange bool) float64 {
 			if exchange {
 				return 5 + 0.75*float64(words)

@@ -242,7 +242,7 @@ func (s *processing) leaveStep(rank int32, until float64, by int32) {
 	r := &s.times.ranks[rank]
 	took := until - s.now
 	if r.step == s.first[rank+1] {
-		s.request(s.work.after(rank), rank, took+r.compute(s.after[rank], s.network), by)
+		s.request(s.work.after(rank), rank, took+r.compute(s.after[rank], s.network)+s.endCost(s.network, rank), by)
 		return
 	}
 	if s.before != nil {

@@ -185,7 +185,10 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 		}
 	}
 	took := s.compute(words, q.network)
-	if !over && q.machine != nil {
+	switch {
+	case over:
+		took += q.endCost(q.network, rank)
+	case q.machine != nil:
 		took += q.stepCost(q.network, s.step, rank)
 	}
 	switch {

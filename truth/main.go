@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type settings struct {
 	ranks       []int
 	sizes       []int // bytes of the whole vector
 	time        time.Duration
+	rounds      int
 	quick       bool   // the profile
 	profile     string // an old one, or "" to make one
 	short       bool
@@ -61,7 +63,8 @@ func (s *settings) parse(args []string) (err error) {
 	transports := flags.String("transports", "inproc,shm,tcp", "the transports")
 	collectives := flags.String("ops", "", "the collectives (default all)")
 	ranks := flags.String("n", "2,4,8", "the numbers of ranks")
-	flags.DurationVar(&s.time, "time", 20*time.Millisecond, "for the samples of a cell")
+	flags.DurationVar(&s.time, "time", 10*time.Millisecond, "for the samples of a cell in a round")
+	flags.IntVar(&s.rounds, "rounds", 2, "how often everything is measured, each time by new processes")
 	flags.BoolVar(&s.quick, "quick", false, "measure the profile in ten seconds for each transport, and not in a minute")
 	flags.StringVar(&s.profile, "profile", "", "a `FILE` with a profile, which then is not made")
 	flags.BoolVar(&s.short, "short", false, "few cells, to see that all works")
@@ -71,6 +74,9 @@ func (s *settings) parse(args []string) (err error) {
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: want flags alone", flags.Arg(0))
+	}
+	if s.rounds < 1 {
+		return fmt.Errorf("--rounds %d: want 1 or more", s.rounds)
 	}
 	s.args, s.sizes = args, allSizes
 	s.transports = strings.Split(*transports, ",")
@@ -108,22 +114,38 @@ func run(ctx context.Context, s settings) error {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", chorale, "./cmd/chorale").CombinedOutput(); err != nil {
 		return fmt.Errorf("go build ./cmd/chorale: %w\n%s", err, out)
 	}
-	r := report{Date: time.Now().Format("2 January 2006"), Command: strings.Join(append([]string{"go run ./truth"}, s.args...), " "), sizes: s.sizes}
-	if r.profile, err = s.tune(ctx, chorale, filepath.Join(dir, "profile.json")); err != nil {
-		return err
-	}
-	if s.profile == "" {
+	r := report{Date: time.Now().Format("2 January 2006"), Command: strings.Join(append([]string{"go run ./truth"}, s.args...), " "), Rounds: s.rounds}
+	made := s.profile == ""
+	if made {
 		s.profile = filepath.Join(dir, "profile.json")
 	}
 	for _, transport := range s.transports {
-		for _, p := range s.ranks {
-			cells, err := s.measure(ctx, chorale, transport, p)
-			if err != nil {
-				return fmt.Errorf("%s, %d ranks: %w", transport, p, err)
+		if made {
+			if err := s.tune(ctx, chorale, transport); err != nil {
+				return err
 			}
-			r.cells = append(r.cells, cells...)
-			fmt.Fprintf(os.Stderr, "%s, %d ranks: %d cells\n", transport, p, len(cells))
 		}
+		var all []cell
+		for range s.rounds {
+			var cells []cell
+			for _, p := range s.ranks {
+				of, err := s.measure(ctx, chorale, transport, p)
+				if err != nil {
+					return fmt.Errorf("%s, %d ranks: %w", transport, p, err)
+				}
+				cells = append(cells, of...)
+			}
+			all = merge(all, cells)
+			fmt.Fprintf(os.Stderr, "%s: %d cells\n", transport, len(cells))
+		}
+		r.cells = append(r.cells, all...)
+	}
+	text, err := os.ReadFile(s.profile)
+	if err != nil {
+		return err
+	}
+	if r.profile, err = model.ParseProfile(text); err != nil {
+		return err
 	}
 	if !s.write {
 		_, err := fmt.Print(r.text())
@@ -132,24 +154,14 @@ func run(ctx context.Context, s settings) error {
 	return r.write("docs")
 }
 
-// tune measures the profile, or reads the one that is given.
-func (s *settings) tune(ctx context.Context, chorale, file string) (*model.Profile, error) {
-	if s.profile != "" {
-		file = s.profile
-	} else {
-		args := []string{"tune", "--transport", strings.Join(s.transports, ","), "--profile", file}
-		if s.quick {
-			args = append(args, "--quick")
-		}
-		if _, err := output(ctx, chorale, args...); err != nil {
-			return nil, err
-		}
+// tune measures a transport, into the profile.
+func (s *settings) tune(ctx context.Context, chorale, transport string) error {
+	args := []string{"tune", "--transport", transport, "--profile", s.profile}
+	if s.quick {
+		args = append(args, "--quick")
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return model.ParseProfile(text)
+	_, err := output(ctx, chorale, args...)
+	return err
 }
 
 // output runs a command, and returns what it prints.
@@ -170,7 +182,7 @@ func output(ctx context.Context, program string, args ...string) ([]byte, error)
 func (s *settings) measure(ctx context.Context, chorale, transport string, p int) (cells []cell, err error) {
 	var whole, parts []string
 	for _, op := range sched.Collectives() {
-		if s.collectives != nil && !contains(s.collectives, op.String()) {
+		if s.collectives != nil && !slices.Contains(s.collectives, op.String()) {
 			continue
 		}
 		if (&sched.Schedule{Collective: op}).Partitioned() {
@@ -192,7 +204,7 @@ func (s *settings) measure(ctx context.Context, chorale, transport string, p int
 		}
 		for _, row := range rows {
 			if row.Simulated != nil {
-				cells = append(cells, cell{Row: row, vector: row.Bytes * group.pieces})
+				cells = append(cells, cell{Row: row, vector: row.Bytes * group.pieces, rounds: []float64{row.Median}})
 			}
 		}
 	}
@@ -220,13 +232,4 @@ func (s *settings) rows(ctx context.Context, chorale, transport string, p int, o
 		Rows []bench.Row `json:"rows"`
 	}
 	return v.Rows, json.Unmarshal(out, &v)
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }

@@ -27,6 +27,7 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 				return link.OneWay.Time(n)
 			}
 		},
+		Copy:       func(words int) float64 { return p.Node.Copy.Time(bytes * float64(words)) },
 		Combine:    func(words int) float64 { return p.Node.Combining(wordBytes, bytes*float64(words)) },
 		Call:       link.Call.Value,
 		Step:       link.Step.Value,

@@ -55,7 +55,11 @@ func Link(transport string, processors int, r Rows) (model.Link, error) {
 	l.Step = atMost(scaled(shifted(least, -l.Call.Value), most), most*(fastest-l.Call.Value))
 	beside := l.Call.Value + l.Step.Value
 	l.OneWay, l.Exchange = Fit(minus(points(r.OneWay), beside)), Fit(minus(points(r.Exchange), beside))
-	l.Receive = Fit(minus(points(r.Receive), beside))
+	received := minus(points(r.Receive), beside)
+	for i, p := range received { // no more than a message, whichever way it was measured
+		received[i].Time = max(p.Time/100, min(p.Time, l.OneWay.Time(p.Bytes), l.Exchange.Time(p.Bytes)))
+	}
+	l.Receive = Fit(received)
 	l.Gap = scaled(estimate(medians(r.Rate)), 1.0/bench.Window)
 
 	parts := shortest(send).Value + shortest(receive).Value - 2*beside
