@@ -43,7 +43,7 @@ type Machine struct {
 	Send, Receive  func(from, to, words int) float64
 	RendezvousFrom int // words from which a message waits for its receiver
 
-	Call float64 // of a rank's first step, beside its messages
+	Call float64 // of a rank's first step in each part, beside its messages
 	Step float64 // of a rank's step that has messages, beside these
 
 	// Processors is their number, where ranks share them: rank r is on processor
@@ -119,7 +119,7 @@ func (t *programTable) stepCost(n *network, step, rank int32) (took float64) {
 	if n.machine == nil {
 		return 0
 	}
-	if step == t.first[rank] {
+	if step == t.first[rank] || t.begins[step] {
 		took += n.machine.Call
 	}
 	if sends, recvs := t.traffic(step); sends || recvs {

@@ -16,7 +16,8 @@ import (
 // This is a second simulation of messages that are work of processors, as simple as can be:
 // what the comment of sim.Machine says, in lists, looking at everything whenever anything
 // happens. Of the first it shares nothing, and of the naive one of the textbook's network
-// the programs. It knows one part, and networks in which nobody waits for a link.
+// the programs. It knows parts
+// of all ranks, and networks in which nobody waits for a link.
 
 type naiveMachine struct {
 	*naive
@@ -25,9 +26,10 @@ type naiveMachine struct {
 	landsAt    map[*naiveMessage]float64
 	here, sent map[*naiveMessage]bool // its receiver is in its step; its sending part is over
 	processors []*naiveProcessor
-	asked      []*naiveWork // since the last round
-	copies     [][]int      // per rank, of each step and after the last one: words
-	entering   []int        // ranks that enter their steps
+	asked      []*naiveWork    // since the last round
+	copies     [][]int         // per rank, of each step and after the last one: words
+	begins     map[[2]int]bool // a rank and its step with which a part begins, but for the first
+	entering   []int           // ranks that enter their steps
 }
 
 type naiveProcessor struct {
@@ -56,14 +58,19 @@ type naiveWork struct {
 	rate    float64
 }
 
-func simulateMachineNaively(c sim.Config, p sim.Part) *naiveMachine {
+func simulateMachineNaively(c sim.Config, parts ...sim.Part) *naiveMachine {
 	n := &naiveMachine{
 		naive: &naive{Config: c, queues: map[string][]*naiveMessage{}}, m: c.Machine,
 		index: map[*naiveMessage]int{}, landsAt: map[*naiveMessage]float64{},
-		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{},
+		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{}, begins: map[[2]int]bool{},
 	}
-	n.add(p)
-	n.addCopies(p)
+	for _, p := range parts {
+		for rank, r := range n.ranks {
+			n.begins[[2]int{rank, len(r.steps)}] = true
+		}
+		n.add(p)
+		n.addCopies(p)
+	}
 	for i, m := range n.messages {
 		n.index[m] = i
 	}
@@ -94,7 +101,10 @@ func simulateMachineNaively(c sim.Config, p sim.Part) *naiveMachine {
 // addCopies counts the words that each rank copies before each step, and after the last one.
 func (n *naiveMachine) addCopies(p sim.Part) {
 	for rank := range p.Schedule.P {
-		counts := []int{0}
+		if len(n.copies) <= rank {
+			n.copies = append(n.copies, []int{0})
+		}
+		counts := n.copies[rank]
 		for _, step := range p.Schedule.Program(rank) {
 			made := slices.Clone(step.Copies)
 			for k := range step.Recvs {
@@ -111,7 +121,7 @@ func (n *naiveMachine) addCopies(p sim.Part) {
 				counts = append(counts, 0)
 			}
 		}
-		n.copies = append(n.copies, counts)
+		n.copies[rank] = counts
 	}
 }
 
@@ -140,7 +150,7 @@ func (n *naiveMachine) leave(rank, words int) {
 	} else {
 		combine(r.steps[r.at].before)
 		took += n.m.Step
-		if r.at == 0 {
+		if r.at == 0 || n.begins[[2]int{rank, r.at}] {
 			took += n.m.Call
 		}
 	}
@@ -361,9 +371,11 @@ func TestMessagesThatAreWorkHaveTheTimesOfANaiveSimulation(t *testing.T) {
 				}
 				c := sim.Config{Topology: must(topo.NewFull(p)), Machine: m, Record: true}
 				part := sim.Part{Schedule: s, Words: wordsFor(s, 5)}
-				got, want := must(sim.Run(c, part)), simulateMachineNaively(c, part)
-				if broken := want.differs(got); broken != "" {
-					t.Fatalf("machine %d, %v %s on %d ranks: %s", i, a.Collective, a.Name, p, broken)
+				for _, parts := range [][]sim.Part{{part}, {part, part}} {
+					got, want := must(sim.Run(c, parts...)), simulateMachineNaively(c, parts...)
+					if broken := want.differs(got); broken != "" {
+						t.Fatalf("machine %d, %v %s on %d ranks, %d times: %s", i, a.Collective, a.Name, p, len(parts), broken)
+					}
 				}
 			}
 		}

@@ -30,6 +30,8 @@ type programTable struct {
 	copiesAfter []bool // per rank: whether it copies after its last step
 	copiesAlone bool   // whether there are steps of copies alone
 
+	begins map[int32]bool // the first step of each part of a rank but its first, on a Machine
+
 	// Whether a message that holds the ports of its ends has its route, too: all
 	// routes have one link, which is that of one sender and one receiver. Each step
 	// of a rank then sends to another rank at most once.
@@ -110,8 +112,15 @@ func newProgramTable(n *network, parts []Part, e estimate, sync bool) (*programT
 	var movedAfter []int
 	for rank := range ranks {
 		for i := range bound {
+			from := len(t.steps) - 1
 			if err := b.add(rank, &bound[i]); err != nil {
 				return nil, err
+			}
+			if i > 0 && n.machine != nil && len(t.steps)-1 > from {
+				if t.begins == nil {
+					t.begins = make(map[int32]bool)
+				}
+				t.begins[int32(from)] = true
 			}
 		}
 		t.first = append(t.first, int32(len(t.steps)-1))

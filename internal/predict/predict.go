@@ -80,10 +80,16 @@ func (c Call) elementBytes() int {
 }
 
 // Schedule returns what the call does: the root is rank 0, and a shift is by one rank.
-func (c Call) Schedule() (*sched.Schedule, error) {
-	root, bytes := 0, c.Bytes
-	if c.Collective == sched.Shift {
+func (c Call) Schedule() (*sched.Schedule, error) { return c.schedule(0) }
+
+// schedule returns what the call does with a root.
+func (c Call) schedule(root int) (*sched.Schedule, error) {
+	bytes := c.Bytes
+	switch {
+	case c.Collective == sched.Shift:
 		root = 1 % c.Ranks
+	case !c.Collective.Rooted():
+		root = 0
 	}
 	if (&sched.Schedule{Collective: c.Collective}).Partitioned() {
 		bytes *= c.Ranks
@@ -92,11 +98,10 @@ func (c Call) Schedule() (*sched.Schedule, error) {
 }
 
 // Simulate runs the call on the machine of a profile. Times are in microseconds.
-func Simulate(p *model.Profile, c Call) (*sim.Result, error) {
-	schedule, err := c.Schedule()
-	if err != nil {
-		return nil, err
-	}
+func Simulate(p *model.Profile, c Call) (*sim.Result, error) { return simulate(p, c, []int{0}) }
+
+// simulate runs calls one after another, each with a root.
+func simulate(p *model.Profile, c Call, roots []int) (*sim.Result, error) {
 	machine, err := Machine(p, c.Transport, c.elementBytes())
 	if err != nil {
 		return nil, err
@@ -105,5 +110,38 @@ func Simulate(p *model.Profile, c Call) (*sim.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(sim.Config{Topology: full, Machine: machine}, sim.Part{Schedule: schedule, Words: c.Bytes / c.elementBytes()})
+	parts := make([]sim.Part, len(roots))
+	for i, root := range roots {
+		schedule, err := c.schedule(root)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = sim.Part{Schedule: schedule, Words: c.Bytes / c.elementBytes()}
+	}
+	return sim.Run(sim.Config{Topology: full, Machine: machine}, parts...)
+}
+
+// maxRoots bounds the calls whose mean is the time of a call in a loop.
+const maxRoots = 16
+
+// TimeInLoop returns the time of a call in a loop of them, in which a rank begins the next
+// call as soon as it has ended one: what a benchmark measures. It is the mean of the later half
+// of some calls. The root is the given one, or if that is below 0 another one in each call.
+func TimeInLoop(p *model.Profile, c Call, root int) (µs float64, err error) {
+	n := min(c.Ranks, maxRoots)
+	roots := make([]int, 2*n)
+	for i := range roots {
+		if roots[i] = root; root < 0 {
+			roots[i] = i % n
+		}
+	}
+	half, err := simulate(p, c, roots[:n])
+	if err != nil {
+		return 0, err
+	}
+	whole, err := simulate(p, c, roots)
+	if err != nil {
+		return 0, err
+	}
+	return (whole.Time - half.Time) / float64(n), nil
 }
