@@ -35,7 +35,8 @@ type Machine struct {
 
 	// Copy is the time of a rank to copy some words before a step, or after its last one; nil
 	// for none. A copy that only provides the operand with which a receive of its step
-	// combines is not made: see sched.Step.FusibleCopy.
+	// combines is not made (see sched.Step.FusibleCopy), nor one from In to Out of a broadcast,
+	// which has one buffer.
 	Copy func(words int) float64
 
 	// Send and Receive are the time that a message takes of the processor of its sender, and

@@ -113,7 +113,8 @@ func (n *naiveMachine) addCopies(p sim.Part) {
 				}
 			}
 			for _, c := range made {
-				if c.How == sched.Replace {
+				same := c.Src == sched.In && c.Dst == sched.Out && c.Blocks.Lo == c.At
+				if c.How == sched.Replace && !(same && p.Schedule.Collective == sched.Bcast) {
 					counts[len(counts)-1] += wordsOf(p, c.Blocks)
 				}
 			}

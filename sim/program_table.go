@@ -309,10 +309,13 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 }
 
 // movedWords returns the words of the copies of a step that replace and are made: those that
-// only provide the operand of a receive are not.
+// only provide the operand of a receive are not, nor is one within the one buffer of a
+// broadcast.
 func (p *boundPart) movedWords(step sched.Step) (words int) {
 	for i := range step.Copies {
-		if c := &step.Copies[i]; c.How == sched.Replace {
+		c := &step.Copies[i]
+		inPlace := p.Schedule.Collective == sched.Bcast && c.Src == sched.In && c.Dst == sched.Out && c.Blocks == c.Into()
+		if c.How == sched.Replace && !inPlace {
 			words += p.blocks.Len(c.Blocks)
 		}
 	}

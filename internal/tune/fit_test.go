@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/predict"
 	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
 )
 
 // synthetic returns points on a curve, some of each size, with errors and outliers.
@@ -110,7 +112,7 @@ func rowsOf(time func(bytes int) float64, bytes ...int) (rows []bench.Row) {
 // which their senders take 0.2 + n/5000, or from 8 KiB on n/4000, and their receivers
 // 0.3 + n/2000; and switches of 3.
 func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
-	const call, step, switching, rendezvous = 0.1, 0.2, 3, 8192
+	const call, step, switching, rendezvous = 0.1, 0.2, 3.0, 8192
 	sizes := []int{8, 64, 512, 4096, rendezvous, 32768, 65536, 131072, 262144}
 	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
 	message := func(n int) float64 { return call + step + 2 + float64(n)/1000 }
@@ -121,6 +123,7 @@ func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
 		}
 		return step + float64(n-8)/5000 // as much as the step of the shortest
 	}
+	shared := func(n int) float64 { return PerProcessor * (call + step + send(n) + receive(n) + switching) }
 	l, err := Link("shm", 2, Rows{
 		OneWay:   rowsOf(message, sizes...),
 		Exchange: rowsOf(func(n int) float64 { return message(n) + 0.5 }, sizes...),
@@ -131,7 +134,7 @@ func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
 			return call + step + send(n)
 		}, sizes...),
 		Receive: rowsOf(func(n int) float64 { return call + step + receive(n) }, sizes...),
-		Shared:  rowsOf(func(n int) float64 { return PerProcessor * (call + step + send(n) + receive(n) + switching) }, sizes...),
+		Shared:  rowsOf(shared, sizes...),
 		Call:    rowsOf(constant(call), 8),
 		Rate:    rowsOf(constant(16*0.4), 8),
 		Before:  Observe(),
@@ -143,13 +146,22 @@ func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"call", l.Call.Value, call}, {"step", l.Step.Value, step}, {"gap", l.Gap.Value, 0.4}, {"switch", l.Switch.Value, switching},
+		{"call", l.Call.Value, call}, {"step", l.Step.Value, step}, {"gap", l.Gap.Value, 0.4},
 		{"one way", l.OneWay.Time(4096), 2 + 4.096}, {"exchange", l.Exchange.Time(4096), 2.5 + 4.096},
 		{"the first size of a rendezvous", float64(l.RendezvousFrom), rendezvous},
 		{"send", l.Send.Time(512), send(512)}, {"receive", l.Receive.Time(512), receive(512)},
 		{"a rendezvous' send", l.Send.Time(131072), send(131072)},
 	} {
 		near(t, c.what, c.got, c.want, 1e-6)
+	}
+	simulated, err := predict.TimeInLoop(&model.Profile{Node: model.Node{Processors: 2}, Links: []model.Link{l}},
+		predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: 2 * PerProcessor, Bytes: 8, Transport: "shm"}, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the shift of ranks that share processors", simulated, shared(8), 1e-3)
+	if l.Switch.Value < switching/2 || l.Switch.Value > 2*switching {
+		t.Errorf("a switch takes %v: want about %v", l.Switch.Value, switching)
 	}
 }
 

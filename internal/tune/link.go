@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/predict"
 	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
 )
 
 // Rows are what a link is made of: rows of package bench, each measured several times.
@@ -37,9 +39,11 @@ const most = 0.5
 // to be half. Where ranks share processors, all processors have work at any time, so that
 // what a shift takes is that of its messages at both ends, and of switching to each rank. A
 // message is a rendezvous from the first size on whose sender waits for its receiver. What
-// that takes of its sender is what the receiver's part and the switch leave of a shift.
-func Link(transport string, processors int, r Rows) (model.Link, error) {
-	l := model.Link{Transport: transport}
+// that takes of its sender is what the receiver's part and a rank's turn leave of a shift. How
+// often processors switch follows from the simulation: the cost of a switch is that with which
+// a simulated shift takes as long as the measured one.
+func Link(transport string, processors int, r Rows) (l model.Link, err error) {
+	l.Transport = transport
 	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Send, r.Receive, r.Shared, r.Call, r.Rate} {
 		if len(rows) == 0 {
 			return l, fmt.Errorf("%s: not all was measured", transport)
@@ -63,7 +67,7 @@ func Link(transport string, processors int, r Rows) (model.Link, error) {
 	l.Gap = scaled(estimate(medians(r.Rate)), 1.0/bench.Window)
 
 	parts := shortest(send).Value + shortest(receive).Value - 2*beside
-	l.Switch = shifted(scaled(shortest(shared), 1.0/PerProcessor), -parts-beside)
+	turn := max(0, shortest(shared).Value/PerProcessor-parts-beside) // what a rank's turn takes beside its work
 	var sent []Point
 	for _, same := range send {
 		bytes := same[0].Bytes
@@ -81,14 +85,40 @@ func Link(transport string, processors int, r Rows) (model.Link, error) {
 		if same[0].Bytes < float64(l.RendezvousFrom) {
 			continue
 		}
-		other := beside + l.Switch.Value + l.Receive.Time(same[0].Bytes)
+		other := beside + turn + l.Receive.Time(same[0].Bytes)
 		for _, p := range same {
 			sent = append(sent, minus([]Point{{p.Bytes, p.Time / PerProcessor}}, other)...)
 		}
 	}
 	l.Send = Fit(sent)
+	if l.Switch, err = switching(l, processors, int(shared[0][0].Bytes), shortest(shared)); err != nil {
+		return l, err
+	}
 	l.Origin = r.Before.Origin(append(spreads(r.OneWay), spreads(r.Exchange)...), processors)
 	return l, nil
+}
+
+// switching returns the time of a switch with which a shift of some bytes between PerProcessor
+// ranks for each processor takes as long in the simulation as it was measured.
+func switching(l model.Link, processors, bytes int, measured model.Estimate) (e model.Estimate, err error) {
+	call := predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: max(2, processors*PerProcessor), Bytes: bytes, Transport: l.Transport}
+	solve := func(want float64) float64 {
+		lo, hi := 0.0, want
+		for range 40 {
+			l.Switch = model.Exactly((lo + hi) / 2)
+			took, failed := predict.TimeInLoop(&model.Profile{Node: model.Node{Processors: processors}, Links: []model.Link{l}}, call, -1)
+			if failed != nil {
+				err = failed
+			}
+			if took < want {
+				lo = l.Switch.Value
+			} else {
+				hi = l.Switch.Value
+			}
+		}
+		return lo
+	}
+	return model.Estimate{Value: solve(measured.Value), Low: solve(measured.Low), High: solve(measured.High)}, err
 }
 
 // shortest returns the time of the least size.
