@@ -40,10 +40,10 @@ func TestACallInALoopTakesWhatABenchmarkMeasures(t *testing.T) {
 			2, predict.Call{Collective: sched.Bcast, Algorithm: "binomial", Ranks: 2, Bytes: 1000, Transport: "shm"}, 0, 0.5 + 1 + 10 + 10},
 		{"an exchange synchronizes its ranks",
 			2, predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: 2, Bytes: 100, Transport: "shm"}, -1, 0.5 + 1 + 12 + 1},
-		// Both ranks' calls, steps, sends and receives. A rank ends two calls in its turn: it
-		// has the message of the first, and that of the second when it has sent its own.
+		// The message is where its receiver is 7 µs after it was begun to be sent. In this time
+		// the sender begins the next call. Then the processor switches, and receives it.
 		{"ranks of one processor take turns",
-			1, predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: 2, Bytes: 0, Transport: "shm"}, -1, 2*(0.5+1+2+3) + 4},
+			1, predict.Call{Collective: sched.Bcast, Algorithm: "binomial", Ranks: 2, Bytes: 0, Transport: "shm"}, -1, 0.5 + 1 + 7 + 4 + 3},
 	} {
 		got, err := predict.TimeInLoop(example(test.processors), test.call, test.root)
 		if err != nil || math.Abs(got-test.want) > 1e-9 {
