@@ -42,7 +42,7 @@ func printTuned(w io.Writer, p *model.Profile, file string) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	lines = [][]string{{"µs PER", "CALL", "STEP", "MESSAGE ISSUED", "SWITCH", "RENDEZVOUS", "MACHINE", "SPREAD"}}
+	lines = [][]string{{"µs PER", "CALL", "STEP", "ISSUED", "SWITCH", "RENDEZVOUS", "MACHINE", "SPREAD"}}
 	for _, l := range p.Links {
 		lines = append(lines, []string{l.Transport, digits(l.Call.Value), digits(l.Step.Value), digits(l.Gap.Value), digits(l.Switch.Value),
 			algo.FormatBytes(l.RendezvousFrom), quietText(l.Origin), strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64) + " %"})
