@@ -3,7 +3,7 @@ package main
 // far is how far two rounds are apart where a machine is said not to repeat a time.
 const far = 0.5
 
-// reason says why the simulated time of a cell is far from the measured one, as far as that is
+// reason says why the simulated time of a cell is likely far from the measured one, as far as that is
 // known.
 func reason(c cell, shares bool) string {
 	switch slower := c.ratio() > 1; {

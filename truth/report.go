@@ -304,7 +304,7 @@ func (r *report) distribution() string {
 // decisionTable returns how good the choices are.
 func (r *report) decisionTable() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## The decisions\n\nA decision is the choice among the algorithms of a collective, for a transport, a number of ranks and a size. It is right if the algorithm that takes the least time in the simulation takes, measured, at most %s more than the best. The aim is %s of the decisions.\n\nBy measurement means: the algorithm that was the best in the first round, with the times of the last one. More cannot be expected of any prediction.\n\n| ranks | decisions | right | right by measurement | loss of nine in ten, at most | greatest loss |\n|---|--:|--:|--:|--:|---|\n", percent(near-1), percent(rightShare))
+	fmt.Fprintf(&b, "\n## The decisions\n\nA decision is the choice among the algorithms of a collective, for a transport, a number of ranks and a size. It is right if the algorithm that takes the least time in the simulation takes, measured, at most %s more than the best. The aim is %s of the decisions.\n\nBy measurement means: the algorithm that was the best in the first round, with the times of the last one. That is how well the machine predicts itself.\n\n| ranks | decisions | right | right by measurement | loss of nine in ten, at most | greatest loss |\n|---|--:|--:|--:|--:|---|\n", percent(near-1), percent(rightShare))
 	for _, c := range r.classes() {
 		all := decisions(c.cells, bySimulation)
 		l := losses(all)
@@ -324,7 +324,7 @@ const worstCells = 6
 // worst returns the cells whose times differ most, with the reason.
 func (r *report) worst() string {
 	var b strings.Builder
-	b.WriteString("\n## The worst cells\n\n| call | algorithm | measured µs | simulated µs | why |\n|---|---|--:|--:|---|\n")
+	b.WriteString("\n## The worst cells\n\nThe reasons are likely ones, by rules: a cell whose rounds are more than 50 % apart has that for a reason, whatever others there are. ~ marks a time that is not stable.\n\n| call | algorithm | measured µs | simulated µs | likely reason |\n|---|---|--:|--:|---|\n")
 	for _, c := range r.classes() {
 		farthest := slices.SortedFunc(slices.Values(c.cells), func(a, b cell) int {
 			return -cmp.Compare(math.Abs(math.Log(a.ratio())), math.Abs(math.Log(b.ratio())))
