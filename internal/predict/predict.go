@@ -18,10 +18,14 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		return nil, err
 	}
 	bytes := float64(wordBytes)
+	shared := math.Inf(1) // bytes from which messages share the memory
+	if p.Node.Bandwidth() > 0 {
+		shared = float64(p.Node.MemoryFrom)
+	}
 	m := &sim.Machine{
 		Message: func(_, _, words int, exchange bool) float64 {
 			// What an exchange of long messages takes more is the memory that they share.
-			if n := bytes * float64(words); exchange && n < float64(p.Node.MemoryFrom) {
+			if n := bytes * float64(words); exchange && n < shared {
 				return link.Exchange.Time(n)
 			} else {
 				return link.OneWay.Time(n)

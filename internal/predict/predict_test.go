@@ -14,7 +14,7 @@ import (
 func example(processors int) *model.Profile {
 	return &model.Profile{
 		Version: model.ProfileVersion,
-		Node:    model.Node{Processors: processors, Copy: model.Line(0, 0.001), MemoryFrom: 1 << 20},
+		Node:    model.Node{Processors: processors, Copy: model.Line(0, 0.001)},
 		Links: []model.Link{{
 			Transport: "shm", OneWay: model.Line(10, 0.01), Exchange: model.Line(12, 0.01),
 			Send: model.Line(2, 0), Receive: model.Line(3, 0), RendezvousFrom: 1000,
