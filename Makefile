@@ -1,6 +1,6 @@
 # verify runs CI's checks of the source; test is the README's test command.
 
-.PHONY: test race verify fuzz soak bench compare
+.PHONY: test race verify fuzz soak bench compare truth
 
 test:
 	go test ./...
@@ -38,3 +38,10 @@ ARGS = --write
 
 compare:
 	go run ./compare $(ARGS)
+
+# truth measures this machine and then everything, beside its simulation, and writes
+# docs/truth.md and .svg. For a part: make truth TRUTHARGS='--transports shm --n 2'.
+TRUTHARGS = --write
+
+truth:
+	go run ./truth $(TRUTHARGS)

@@ -68,6 +68,8 @@ ranks, or on a grid of ranks:
   rate       16 messages one way by StartSend and StartRecv, and an empty answer
   halo       StartSend to and StartRecv from the 4 neighbors on a periodic 2-D grid
   split      Split into the lower and the upper half of the ranks, and Free
+  send-overhead     what a message of a step takes of its sender, whose receiver comes late
+  receive-overhead  what it takes of that receiver
 
 OP:FORM is another form of the call, in a row of its own:
   nonblocking  Start, and Wait at once

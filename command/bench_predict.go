@@ -15,15 +15,16 @@ import (
 func (m *measurement) predict(p *model.Profile) {
 	for i := range m.Rows {
 		row := &m.Rows[i]
-		if µs, err := simulatedTime(p, *row); err == nil && µs > 0 {
+		if µs, err := simulatedTime(p, *row, m.config.Root); err == nil && µs > 0 {
 			ratio := row.Median / µs
 			row.Simulated, row.ToSimulated = &µs, &ratio
 		}
 	}
 }
 
-// simulatedTime returns the time of a row's call on the machine of a profile, in µs.
-func simulatedTime(p *model.Profile, row bench.Row) (float64, error) {
+// simulatedTime returns the time of a row's call on the machine of a profile, in µs, in a loop
+// of calls as it is measured.
+func simulatedTime(p *model.Profile, row bench.Row, root int) (float64, error) {
 	cell, err := parseCell(row.Collective)
 	switch {
 	case err != nil:
@@ -31,13 +32,9 @@ func simulatedTime(p *model.Profile, row bench.Row) (float64, error) {
 	case cell.Pattern != "" || cell.Form != "":
 		return 0, fmt.Errorf("%s is no collective alone", row.Collective)
 	}
-	r, err := predict.Simulate(p, predict.Call{
+	return predict.TimeInLoop(p, predict.Call{
 		Collective: cell.Collective, Algorithm: row.Algorithm, Ranks: row.Ranks, Bytes: row.Bytes, Transport: row.Transport,
-	})
-	if err != nil {
-		return 0, err
-	}
-	return r.Time, nil
+	}, root)
 }
 
 // predictionNote says how far the simulation is from what was measured, as the larger of the

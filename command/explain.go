@@ -39,6 +39,7 @@ the part of an effect is what the time falls by. The parts add up to the time:
   bytes            what their length adds
   calls and steps  what these cost a rank beside its messages
   combining        what combining adds to that chain
+  copying          what copies within a rank add to it
   ports            messages that wait for another one at the same rank
   processors       ranks that wait for another one on the same processor
   memory           messages that share the memory

@@ -20,6 +20,7 @@ var partTexts = map[string]string{
 	explain.Bytes:      "what their length adds",
 	explain.Steps:      "what the call and its steps cost beside the messages",
 	explain.Combining:  "what combining adds to that chain",
+	explain.Copying:    "what copies within a rank add to it",
 	explain.Ports:      "messages that wait for another one at the same rank",
 	explain.Processors: "ranks that wait for another one on the same processor",
 	explain.Memory:     "messages that share the memory",

@@ -278,11 +278,9 @@ type linkJob struct {
 
 // pairJobs lists what is measured of a link between two ranks that have a processor each.
 func pairJobs(rows *tune.Rows, sizes []int) []linkJob {
-	pieces := []int{tune.PieceBytes, 4 * tune.PieceBytes, 16 * tune.PieceBytes, 64 * tune.PieceBytes}
 	return []linkJob{
 		{&rows.OneWay, "bcast", "binomial", 2, sizes},
 		{&rows.Exchange, "shift", "direct", 2, sizes},
-		{&rows.Pipeline, "bcast", fmt.Sprintf("chain,segment=%d", tune.PieceBytes), 2, pieces},
 		{&rows.Call, "allreduce:half", "", 2, shortest},
 		{&rows.Rate, "rate", "", 2, shortest},
 	}
@@ -303,8 +301,9 @@ func (t *tuning) config(job linkJob, count int) benchConfig {
 func (t *tuning) link(ctx context.Context, transport string, processors int) (model.Link, error) {
 	rows := tune.Rows{Before: tune.Observe()}
 	jobs := append(pairJobs(&rows, t.sizes()),
-		linkJob{&rows.Alone, "pingpong", "", 2, shortest},
-		linkJob{&rows.Together, "pingpong", "", max(2, processors*tune.PerProcessor), shortest})
+		linkJob{&rows.Send, "send-overhead", "", 2, t.sizes()},
+		linkJob{&rows.Receive, "receive-overhead", "", 2, t.sizes()},
+		linkJob{&rows.Shared, "shift", "direct", max(2, processors*tune.PerProcessor), t.sizes()})
 	m := measurement{progress: t.progress}
 	for _, job := range jobs {
 		m.all += len(job.sizes) * t.repeats

@@ -266,7 +266,8 @@ func (r *tuneRank) probe(ctx context.Context, pair tune.Pair) (times []model.Est
 // link measures the link of a class of pairs, which take turns. One pair measures at a time.
 func (r *tuneRank) link(ctx context.Context, what string, pairs []tune.Pair, sizes []int, processors int) (model.Link, error) {
 	rows := tune.Rows{Before: r.before}
-	jobs := pairJobs(&rows, sizes)
+	pieces := []int{tune.PieceBytes, 4 * tune.PieceBytes, 16 * tune.PieceBytes, 64 * tune.PieceBytes}
+	jobs := append(pairJobs(&rows, sizes), linkJob{&rows.Pipeline, "bcast", fmt.Sprintf("chain,segment=%d", tune.PieceBytes), 2, pieces})
 	for turn := range r.tuning.repeats {
 		pair := pairs[turn%len(pairs)]
 		for _, job := range jobs {

@@ -98,6 +98,8 @@ func messageLines(links []namedLink) [][]string {
 	for _, l := range links {
 		curve(l.name, l.OneWay)
 		curve(l.name+", crossing", l.Exchange)
+		curve(l.name+", sending", l.Send)
+		curve(l.name+", receiving", l.Receive)
 	}
 	return lines
 }
@@ -169,13 +171,17 @@ func printSelections(w io.Writer, p *model.Profile, transports []string, file st
 
 // costLines are the table of the numbers without a curve.
 func costLines(links []namedLink) [][]string {
-	lines := [][]string{{"µs PER", "CALL", "STEP", "ISSUE", "SWITCH", "SPREAD", "MACHINE"}}
+	lines := [][]string{{"µs PER", "CALL", "STEP", "ISSUE", "SWITCH", "WAITS FROM", "SPREAD", "MACHINE"}}
 	for _, l := range links {
 		line := []string{l.name}
 		for _, e := range []model.Estimate{l.Call, l.Step, l.Gap, l.Switch} {
 			line = append(line, withInterval(e))
 		}
-		lines = append(lines, append(line, strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64)+"%", quietText(l.Origin)))
+		waits := "-"
+		if len(l.Send) > 0 {
+			waits = algo.FormatBytes(l.RendezvousFrom)
+		}
+		lines = append(lines, append(line, waits, strconv.FormatFloat(100*l.Origin.Spread, 'f', 0, 64)+"%", quietText(l.Origin)))
 	}
 	return lines
 }

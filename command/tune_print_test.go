@@ -9,13 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/chorale-go/chorale/internal/pagetest"
+	"github.com/chorale-go/chorale/internal/tune"
 	"github.com/chorale-go/chorale/model"
 )
 
 func TestThePageOnTuningHasTheBoundsOfHosts(t *testing.T) {
 	pagetest.CheckNumbersOf(t, "tune.md", "Hosts", map[string]int64{
 		"maxProbed": maxProbed, "maxMeasured": maxMeasured, "longest": longest * int64(time.Microsecond),
-	}, fmt.Sprint(probed[0], " bytes"), fmt.Sprint(probed[1]>>10, " KiB"))
+	}, fmt.Sprint(probed[0], " bytes"), fmt.Sprint(tune.PieceBytes, " bytes"), fmt.Sprint(probed[1]>>10, " KiB"))
 }
 
 // wildCurve is a curve whose intervals say nothing.
@@ -29,7 +30,7 @@ func wildCurve() model.Curve {
 // wildProfile is one of hosts, with the widest cells that there are.
 func wildProfile() *model.Profile {
 	wild := model.Estimate{Value: 123456, Low: 1, High: 1e12}
-	link := model.Link{Transport: "inproc", OneWay: wildCurve(), Exchange: wildCurve(), Call: wild, Step: wild, Gap: wild, Switch: wild}
+	link := model.Link{Transport: "inproc", OneWay: wildCurve(), Exchange: wildCurve(), Send: wildCurve(), Receive: wildCurve(), RendezvousFrom: 123 << 20, Call: wild, Step: wild, Gap: wild, Switch: wild}
 	link.Origin.Spread = 12.34
 	p := &model.Profile{Links: []model.Link{link}, Node: model.Node{
 		Copy: wildCurve(), Combine: []model.Combining{{Op: "prod", Type: "complex128", Curve: wildCurve()}},

@@ -39,10 +39,17 @@ type Link struct {
 	OneWay   Curve `json:"oneWay"`
 	Exchange Curve `json:"exchange"`
 
+	// Send and Receive are what a message takes of the processor of its sender, and of its
+	// receiver. A message of RendezvousFrom bytes or more waits for its receiver, and a
+	// shorter one leaves when its sender is ready. Profiles without them have no curves.
+	Send           Curve `json:"send,omitempty"`
+	Receive        Curve `json:"receive,omitempty"`
+	RendezvousFrom int   `json:"rendezvousFrom,omitempty"`
+
 	Gap    Estimate `json:"gap"`    // per message of 8 bytes that a rank issues after another one
 	Call   Estimate `json:"call"`   // of a collective, per rank, whatever it does
 	Step   Estimate `json:"step"`   // per step of a rank, beside its messages
-	Switch Estimate `json:"switch"` // of a processor to another one of its ranks, per message
+	Switch Estimate `json:"switch"` // of a processor to another one of its ranks
 }
 
 // A Node is the cost of what ranks do without messages.
@@ -219,6 +226,18 @@ func (l *Link) validate() error {
 	}
 	if err := validCurve(l.Transport+": exchange", l.Exchange); err != nil {
 		return err
+	}
+	if err := validCurve(l.Transport+": send", l.Send); err != nil {
+		return err
+	}
+	if err := validCurve(l.Transport+": receive", l.Receive); err != nil {
+		return err
+	}
+	if (len(l.Send) == 0) != (len(l.Receive) == 0) {
+		return fmt.Errorf("%s: one of send and receive: want both, or none", l.Transport)
+	}
+	if l.RendezvousFrom < 0 {
+		return fmt.Errorf("%s: a rendezvous from %d bytes: want 0 or more", l.Transport, l.RendezvousFrom)
 	}
 	return positive(l.Transport, l.Gap, l.Call, l.Step, l.Switch)
 }

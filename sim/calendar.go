@@ -49,6 +49,8 @@ const (
 	arrival       kind = iota // a message has arrived
 	transferStart             // a message's start-up is over, and its words begin to flow
 	stepStart                 // a rank begins a step
+	landing                   // the receiving part of a message may begin
+	workEnd                   // a processor ends a piece of work
 )
 
 // A calendar holds events by time. Events of the same time, which are many in

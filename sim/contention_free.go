@@ -150,7 +150,7 @@ func (e *contentionFree) finishRank(rank int32, s *rankState) {
 	if e.copiesAfter[rank] {
 		e.minSteps = max(e.minSteps, int(s.timelineStep)+1)
 	}
-	s.end = s.begun + s.compute(e.after[rank], e.network)
+	s.end = s.begun + s.compute(e.after[rank], e.network) + e.endCost(e.network, rank)
 }
 
 // transfer carries a message from end to end.

@@ -25,8 +25,8 @@
 //     messages. Copies that replace take no time.
 //   - Times that differ by rounding alone are the same time.
 //
-// With Config.Machine the time of a message, of combining and of a step is what the
-// [Machine] says, and ranks may share processors: docs/tune.md.
+// With Config.Machine the time of a message, of combining, copying and of a step is what the
+// [Machine] says, messages are work of processors, and ranks may share these.
 //
 // With Config.Share a time can be ill-conditioned: messages that come together
 // share a link from end to end, and if one is the least bit earlier, all that
@@ -42,6 +42,7 @@
 // waited. Only if a link or port is then requested before it is free, the
 // queueing engine simulates the events one by one; the messages that share
 // bandwidth are its transfers. A message that queues for links knows then which
-// messages it waits for. From the times of either follow the critical path and the
+// messages it waits for. Where messages are work of the processors of a [Machine], a third
+// engine simulates these. From the times of any of them follow the critical path and the
 // log.
 package sim

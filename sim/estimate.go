@@ -35,6 +35,7 @@ const (
 	perListed       = 40 // or per link that a message crosses
 	perRank         = 220
 	perQueued       = 90  // per message, where messages wait for each other
+	perWork         = 40  // per piece of work of a processor, where messages are such
 	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names
 
@@ -69,8 +70,8 @@ func (c Config) checkMemory(ranks int, e estimate, queued bool) error {
 	if queued {
 		bytes += e.messages * perQueued
 	}
-	if c.sharesProcessors(ranks) {
-		bytes += (e.steps + float64(ranks)) * perQueued // their work queues, too
+	if c.Machine.works() {
+		bytes += (2*e.messages + e.steps + float64(ranks)) * perWork
 	}
 	if c.Record {
 		bytes += e.messages*perRecorded + min(links, crossings)*perRecordedLink

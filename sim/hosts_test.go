@@ -30,6 +30,22 @@ func slowNetwork(hostOf func(rank int) int) *sim.Machine {
 	}
 }
 
+// workingHosts is a machine of two hosts of two ranks. A message within a host takes 10, and
+// sending a message 3, and receiving it 4.
+func workingHosts() *sim.Machine {
+	m := slowNetwork(func(rank int) int { return rank / 2 })
+	between := m.Message
+	m.Message = func(from, to, words int, exchange bool) float64 {
+		if from/2 == to/2 {
+			return 10
+		}
+		return between(from, to, words, exchange)
+	}
+	m.Send = func(_, _, _ int) float64 { return 3 }
+	m.Receive = func(_, _, _ int) float64 { return 4 }
+	return m
+}
+
 func TestMessagesBetweenHostsTakeTheTimeThatAPersonFinds(t *testing.T) {
 	share := func(c *sim.Config) { c.Share = true }
 	for _, test := range []struct {
@@ -48,6 +64,18 @@ func TestMessagesBetweenHostsTakeTheTimeThatAPersonFinds(t *testing.T) {
 		{"a placement decides which ranks share a host", sched.AllReduce, "recursive-doubling", "hosts:2x2",
 			func(c *sim.Config) { c.Placement = topo.Placement{0, 2, 1, 3} }, 2*150 + 20},
 		{"hosts differ in size", sched.Bcast, "linear", "hosts:3+1", nil, 20 + 20 + 150},
+		// Within a host by 10. From 10 on both ranks of a host send, and 96 later their words flow at
+		// half of the link's rate, until 206. Receiving takes 4.
+		{"messages that are work share it on their way", sched.AllReduce, "recursive-doubling", "hosts:2x2",
+			func(c *sim.Config) { c.Machine = workingHosts() }, 10 + 96 + 2*50 + 4},
+		{"eager ones leave before", sched.Bcast, "binomial", "hosts:2x2", func(c *sim.Config) {
+			c.Machine = workingHosts()
+			c.Machine.RendezvousBetween = 100
+		}, 150 + 10},
+		{"half of an empty message is work of each end, and the network carries the rest", sched.Bcast, "binomial", "hosts:2x2", func(c *sim.Config) {
+			c.Machine = slowNetwork(func(rank int) int { return rank / 2 })
+			c.Machine.Processors = 1
+		}, 150 + 20},
 		{"a machine's messages share the link", sched.AllReduce, "recursive-doubling", "hosts:2x2",
 			func(c *sim.Config) { c.Machine = slowNetwork(func(rank int) int { return rank / 2 }) }, 20 + 100 + 2*50},
 	} {

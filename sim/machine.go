@@ -11,8 +11,23 @@ import (
 // Model: times of any shape, and processors that ranks share. Message and Combine
 // are required; the zero value of every other field has a meaning.
 //
-// A message does not wait for a protocol: as in the textbook's model, it starts
-// when both its ends have reached it, and holds its ports until it has arrived.
+// Without Send and Receive, and if each rank has a processor, a message starts as in the
+// textbook's model when both its ends have reached it, and holds its ports until it has
+// arrived. Otherwise it is what processors do:
+//
+//   - A processor does one piece of work at a time: the sending part of a message, the
+//     receiving part, and what a rank does between two steps. It goes on with a rank until
+//     nothing is left that this rank can do, and then with the work that came first. Of
+//     work that comes at the same time, that of the lower rank goes first; of the same
+//     rank's, sends come before receives, and these in the order of their messages. Work
+//     that takes no time needs no processor.
+//   - The sending part may begin when both ends have begun the steps of the message; of a
+//     message of fewer than RendezvousFrom words, when the sender has. The receiving part
+//     may begin when the message has been under way for its time without that part, and the
+//     receiver has begun its step. The message has arrived at the end of that part.
+//   - A step of the sender waits for the sending part of a message, and if that has
+//     RendezvousFrom words or more for its arrival.
+//   - A message queues for the links of its route between its two parts.
 type Machine struct {
 	// Message is the time of a message of some words, 0 or more, and finite. Exchange
 	// tells that one of its ends sends and receives in the same step.
@@ -20,31 +35,42 @@ type Machine struct {
 	// Combine is the time to combine some words, 0 or more, and finite.
 	Combine func(words int) float64
 
-	Call float64 // of a rank's first step, beside its messages
+	// Copy is the time of a rank to copy some words before a step, or after its last one; nil
+	// for none. A copy that only provides the operand with which a receive of its step
+	// combines is not made (see sched.Step.FusibleCopy), nor one from In to Out of a broadcast,
+	// which has one buffer.
+	Copy func(words int) float64
+
+	// Send and Receive are the time that a message takes of the processor of its sender, and
+	// of its receiver: both, or nil.
+	Send, Receive  func(from, to, words int) float64
+	RendezvousFrom int // words from which a message waits for its receiver
+
+	// RendezvousBetween is the same of messages between the hosts of a [topo.Hosts].
+	RendezvousBetween int
+
+	Call float64 // of a rank's first step in each part, beside its messages
 	Step float64 // of a rank's step that has messages, beside these
 
 	// Processors is their number, where ranks share them: rank r is on processor
 	// r mod Processors. 0 gives each rank its own, as do as many as there are ranks.
 	// Where the topology is a [topo.Hosts], each host has so many for its ranks, which
 	// count from 0 on each.
-	// A processor sends one message at a time, and receives one, whichever of its ranks
-	// they are for. While one of its ranks combines, or begins a step, it does nothing
-	// else. Switch is the time of a message or of such work that the processor begins
-	// for another rank than its last one; a message between two ranks of a processor
-	// always has one.
+	// Switch is the time that work takes more if the last work of its processor was another
+	// rank's.
 	Processors int
 	Switch     float64
 
 	// Memory is the number of words per unit of time that all messages of MemoryFrom
 	// words or more have together; 0 for no limit. They share it max-min fairly, where
-	// none is faster than it is alone.
+	// none is faster than it is alone. With Receive, they do so in their receiving part.
 	Memory     float64
 	MemoryFrom int
 
 	// Network is the number of words per unit of time that each link between a host and
 	// the network of a [topo.Hosts] carries, in each direction; 0 for no limit. Messages
-	// share it max-min fairly. Each host has Memory of its own, and a message between hosts
-	// needs that of both.
+	// share it max-min fairly: with Receive, between their two parts. Each host has Memory of
+	// its own, and a message between hosts needs that of both.
 	Network float64
 }
 
@@ -53,15 +79,19 @@ func (m *Machine) validate(c Config) error {
 	switch {
 	case m.Message == nil || m.Combine == nil:
 		return fmt.Errorf("a machine without times: want Message and Combine")
+	case (m.Send == nil) != (m.Receive == nil):
+		return fmt.Errorf("a machine with one of Send and Receive: want both, or none")
+	case min(m.RendezvousFrom, m.RendezvousBetween) < 0:
+		return fmt.Errorf("a rendezvous from %d words: want 0 or more", min(m.RendezvousFrom, m.RendezvousBetween))
 	case m.Processors < 0:
 		return fmt.Errorf("%d processors: want 0 or more", m.Processors)
 	case c.MemoryBandwidth > 0:
 		return fmt.Errorf("a memory bandwidth beside that of a machine: want one of them")
 	case c.Share || c.StoreAndForward:
 		return fmt.Errorf("a machine and links that are shared or store messages: want one of them")
-	case m.Processors > 0 && c.Sync:
+	case (m.works() || m.Processors > 0) && c.Sync:
 		return fmt.Errorf("steps in common and processors that ranks share: want one of them")
-	case m.Processors > 0 && c.AllPort:
+	case (m.works() || m.Processors > 0) && c.AllPort:
 		return fmt.Errorf("all ports and processors that ranks share: want single ports")
 	}
 	for _, x := range []float64{m.Call, m.Step, m.Switch, m.Memory, m.Network} {
@@ -70,6 +100,28 @@ func (m *Machine) validate(c Config) error {
 		}
 	}
 	return nil
+}
+
+// works reports whether messages are work of processors.
+func (m *Machine) works() bool { return m != nil && m.Send != nil }
+
+// completedMachine returns a machine on which messages are work if ranks share processors: half
+// of its time is the work of each end, unless it says otherwise. Of a message between hosts it
+// is half of an empty one, since a network carries the words.
+func (c Config) completedMachine(ranks int) *Machine {
+	if !c.sharesProcessors(ranks) || c.Machine.works() {
+		return c.Machine
+	}
+	m := *c.Machine
+	n := newNetwork(c, ranks)
+	half := func(from, to, words int) float64 {
+		if n.apart(ends{int32(from), int32(to)}) {
+			words = 0
+		}
+		return m.Message(from, to, words, false) / 2
+	}
+	m.Send, m.Receive = half, half
+	return &m
 }
 
 // sharesProcessors reports whether some of a number of ranks share a processor.
@@ -120,13 +172,24 @@ func (t *programTable) stepCost(n *network, step, rank int32) (took float64) {
 	if n.machine == nil {
 		return 0
 	}
-	if step == t.first[rank] {
+	if step == t.first[rank] || t.begins[step] {
 		took += n.machine.Call
 	}
 	if sends, recvs := t.traffic(step); sends || recvs {
 		took += n.machine.Step
 	}
+	if t.moved != nil && t.moved[step] > 0 {
+		took += n.machine.Copy(t.moved[step])
+	}
 	return took
+}
+
+// endCost returns what a rank copies after its last step, on a machine.
+func (t *programTable) endCost(n *network, rank int32) float64 {
+	if i := len(t.steps) - 1 + int(rank); t.moved != nil && t.moved[i] > 0 {
+		return n.machine.Copy(t.moved[i])
+	}
+	return 0
 }
 
 // traffic reports whether a step sends, and whether it receives.
@@ -150,66 +213,6 @@ func (t *programTable) messageTime(n *network, e ends, sent, received int32, wor
 	}
 	return n.machine.Message(int(e.from), int(e.to), words, t.exchanges(sent) || t.exchanges(received))
 }
-
-// Where ranks share processors, what they do beside messages is work: it holds both ports
-// of its processor. It queues for them as messages do, as a message from a rank to
-// itself. The work before a step is numbered by the step, and that of a rank after its
-// last one by the rank, in this order, after the messages.
-
-func (q *queueing) isWork(i int32) bool { return int(i) >= len(q.messages) }
-
-// workBefore returns the number of the work before a step.
-func (t *programTable) workBefore(step int32) int32 { return int32(len(t.messages)) + step }
-
-// workAfter returns the number of the work after the last step of a rank.
-func (t *programTable) workAfter(rank int32) int32 {
-	return int32(len(t.messages)+len(t.steps)-1) + rank
-}
-
-// beginWork lets a rank work for a time, and then begin its next step, or end.
-func (q *queueing) beginWork(rank int32, took float64) {
-	s := &q.times.ranks[rank]
-	i := q.workBefore(s.step)
-	if s.step == q.first[rank+1] {
-		i = q.workAfter(rank)
-	}
-	m := &q.queued[i]
-	m.ends = ends{rank, rank}
-	m.ready, m.start = q.now, took
-	q.ready = append(q.ready, turn(i))
-}
-
-// endWork lets the rank of some work go on.
-func (q *queueing) endWork(i int32) {
-	m := &q.queued[i]
-	q.release(i, m)
-	m.finish = q.now
-	if s := &q.times.ranks[m.from]; s.step == q.first[m.from+1] {
-		s.end = q.now
-		return
-	}
-	q.beginning = append(q.beginning, m.from)
-}
-
-// switching returns the time that a message or work takes more because its processors
-// worked for other ranks before.
-func (q *queueing) switching(e ends) (took float64) {
-	if q.lastRank == nil {
-		return 0
-	}
-	a, b := &q.lastRank[q.port(e.from)], &q.lastRank[q.port(e.to)]
-	if *a != noRank && *a != e.from || a != b && *b != noRank && *b != e.to {
-		took = q.machine.Switch
-	}
-	if a == b && e.from != e.to {
-		took += q.machine.Switch
-	}
-	*a, *b = e.from, e.to
-	return took
-}
-
-// noRank is the last rank of a processor that has done nothing yet.
-const noRank = -1
 
 // memoryLimit returns the rate of a message alone, in words per unit of time: on a
 // machine, what is left of its time after that of an empty one.

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/chorale-go/chorale/algo"
@@ -68,7 +67,17 @@ func on(m *sim.Machine, change func(*sim.Machine)) func(*sim.Config) {
 	return func(c *sim.Config) { c.Machine = m }
 }
 
-func TestRanksThatShareProcessorsTakeTheTimeThatAPersonFinds(t *testing.T) {
+// working returns a machine on which a message takes t, of which sending and receiving it
+// are work.
+func working(t, send, receive float64) *sim.Machine {
+	m := constant(t, t)
+	m.Send = func(_, _, _ int) float64 { return send }
+	m.Receive = func(_, _, _ int) float64 { return receive }
+	return m
+}
+
+func TestMessagesThatAreWorkTakeTheTimeThatAPersonFinds(t *testing.T) {
+	eager := func(m *sim.Machine) { m.RendezvousFrom = 100 }
 	for _, test := range []struct {
 		name       string
 		collective sched.Collective
@@ -77,28 +86,38 @@ func TestRanksThatShareProcessorsTakeTheTimeThatAPersonFinds(t *testing.T) {
 		change     func(*sim.Config)
 		want       float64
 	}{
-		{"a message between two ranks of a processor has a switch",
-			sched.Bcast, "binomial", 2, on(constant(10, 10), func(m *sim.Machine) { m.Processors, m.Switch = 1, 3 }), 13},
-		{"an exchange of two ranks on two processors has none",
-			sched.AllReduce, "recursive-doubling", 2, on(constant(10, 15), func(m *sim.Machine) { m.Processors, m.Switch = 2, 3 }), 15},
-		// 0↔1 from 0 to 10; 2↔3 on the same processors, with a switch, to 23. Then 0→2 and
-		// 1→3 with a switch to their senders and one to their receivers, to 39, and back
-		// with one each, to 52.
-		{"the pairs of an exchange take turns",
-			sched.AllReduce, "recursive-doubling", 4, on(constant(10, 10), func(m *sim.Machine) { m.Processors, m.Switch = 2, 3 }), 52},
-		// Rank 0 begins its step by 5, and rank 1, with a switch, by 13; 0→1 with two
-		// switches by 29, 1→0 with one by 42.
-		{"a processor begins the steps of its ranks one after another",
-			sched.Barrier, "dissemination", 2, on(constant(10, 10), func(m *sim.Machine) { m.Processors, m.Switch, m.Step = 1, 3, 5 }), 42},
-		{"ranks with their own processors begin their steps at once",
-			sched.Barrier, "dissemination", 2, on(constant(10, 10), func(m *sim.Machine) { m.Call, m.Step = 2, 5 }), 17},
-		// 0→1 and then 1→0, with a switch each, by 26. Rank 0, which has received last, combines
-		// by 33, and rank 1, after a switch, by 43.
-		{"a processor combines for one rank at a time",
-			sched.AllReduce, "recursive-doubling", 2, on(constant(10, 10), func(m *sim.Machine) {
-				m.Processors, m.Switch = 1, 3
+		{"a message between ranks with a processor each takes its time",
+			sched.Bcast, "binomial", 2, on(working(10, 3, 4), eager), 10},
+		// 0→1, 0→2 and 0→3 leave at 0, 3 and 6, and arrive 10 later.
+		{"eager messages of a rank leave one after another",
+			sched.Bcast, "linear", 4, on(working(10, 3, 4), eager), 16},
+		// Steps of one message each: so does the second as soon as the first has left.
+		{"an eager message does not wait for the arrival of the one before",
+			sched.Bcast, "binomial", 4, on(working(10, 3, 4), eager), 20},
+		// All three are in one step.
+		{"a rendezvous takes its sender only the sending part",
+			sched.Scatter, "direct", 4, on(working(10, 3, 4), func(*sim.Machine) {}), 16},
+		{"a step with a rendezvous ends when it has arrived",
+			sched.Bcast, "linear", 4, on(working(10, 3, 4), func(*sim.Machine) {}), 30},
+		{"a rank that receives does nothing else",
+			sched.Gather, "direct", 4, on(working(10, 3, 4), eager), 18}, // at 6, 10 and 14
+		// By 3 both have sent, and at 6 both may receive.
+		{"an exchange is sent before it is received",
+			sched.AllReduce, "recursive-doubling", 2, on(working(10, 3, 4), eager), 10},
+		// Rank 1 begins its step with a switch, by 13 after rank 0 has sent 0→1 from 5 to 7. It
+		// sends 1→0 from 13 to 15, and receives by 18. Rank 0 receives, after a switch, by 24.
+		{"a processor goes on with a rank as long as it can",
+			sched.Barrier, "dissemination", 2, on(working(5, 2, 3), func(m *sim.Machine) {
+				m.Processors, m.Switch, m.Step, m.RendezvousFrom = 1, 3, 5, 100
+			}), 7 + 3 + 5 + 2 + 3 + 3 + 3},
+		// 0→1 from 0 to 2, and after a switch received from 5 to 8. Then rank 1 combines.
+		{"what ranks combine is work, too",
+			sched.Reduce, "binomial", 2, on(working(5, 2, 3), func(m *sim.Machine) {
+				m.Processors, m.Switch, m.RendezvousFrom = 1, 3, 100
 				m.Combine = func(int) float64 { return 7 }
-			}), 43},
+			}), 2 + 3 + 3 + 7},
+		{"without parts, half of a message's time is work of each end",
+			sched.Bcast, "binomial", 2, on(constant(10, 10), func(m *sim.Machine) { m.Processors, m.Switch = 1, 3 }), 5 + 3 + 5},
 	} {
 		if got := simulate(t, test.collective, test.algorithm, test.p, "full", 1, test.change).Time; got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
@@ -129,16 +148,13 @@ func TestTheCriticalPathOfRanksThatShareProcessorsIsInOrder(t *testing.T) {
 			if err != nil {
 				continue // a restriction
 			}
-			m := asMachine(model.Model{Ts: 3, Tw: 0.5, Top: 0.25})
+			m := asMachine(model.Model{Ts: 3, Tw: 0.5, Top: 0.25}) // half of whose times is work of each end
 			m.Processors, m.Switch, m.Step, m.Call = 2, 2, 1, 1
 			r := must(sim.Run(sim.Config{Topology: must(topo.NewFull(p)), Machine: m, Record: true}, sim.Part{Schedule: s, Words: wordsFor(s, 5)}))
 			end := 0.0
 			for _, leg := range r.Path {
 				if leg.Start < end-1e-9 || leg.End > r.Time+1e-9 {
 					t.Errorf("%v %s on %d ranks: a leg from %v to %v after %v", a.Collective, a.Name, p, leg.Start, leg.End, end)
-				}
-				if leg.Waited > 0 && leg.WaitedFor == "" || strings.Contains(leg.WaitedFor, "rank") {
-					t.Errorf("%v %s on %d ranks: a leg waits for %q", a.Collective, a.Name, p, leg.WaitedFor)
 				}
 				end = leg.End
 			}
@@ -159,6 +175,8 @@ func TestAMachineThatMakesNoSenseIsRefused(t *testing.T) {
 		{func(c *sim.Config) { c.Machine = &sim.Machine{} }, "a machine without times: want Message and Combine"},
 		{func(c *sim.Config) { c.Machine.Processors = -1 }, "-1 processors: want 0 or more"},
 		{func(c *sim.Config) { c.Machine.Switch = -1 }, "a machine's time -1: want a number, 0 or more"},
+		{func(c *sim.Config) { c.Machine.Send = func(_, _, _ int) float64 { return 1 } }, "a machine with one of Send and Receive: want both, or none"},
+		{func(c *sim.Config) { c.Machine.RendezvousFrom = -1 }, "a rendezvous from -1 words: want 0 or more"},
 		{func(c *sim.Config) { c.MemoryBandwidth = 1 }, "a memory bandwidth beside that of a machine: want one of them"},
 		{func(c *sim.Config) { c.Share = true }, "a machine and links that are shared or store messages: want one of them"},
 		{func(c *sim.Config) { c.Machine.Processors, c.Sync = 1, true }, "steps in common and processors that ranks share: want one of them"},

@@ -49,22 +49,18 @@ func newNetwork(c Config, ranks int) *network {
 	return n
 }
 
-func (n *network) sendPort(rank int32) int32 { return int32(n.links) + n.port(rank) }
-func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + n.port(rank) }
+func (n *network) sendPort(rank int32) int32 { return int32(n.links) + rank }
+func (n *network) recvPort(rank int32) int32 { return int32(n.links+n.ranks) + rank }
 
 // resourceName returns what a report calls a resource that a message waits for.
 func (n *network) resourceName(resource int32) string {
-	of := "rank"
-	if n.processors != nil {
-		of = "processor"
-	}
 	switch i := int(resource) - n.links; {
 	case i < 0:
 		return "link " + topo.LinkName(n.topology, int(resource))
 	case i < n.ranks:
-		return fmt.Sprintf("%s %d to send", of, i)
+		return fmt.Sprintf("rank %d to send", i)
 	default:
-		return fmt.Sprintf("%s %d to receive", of, i-n.ranks)
+		return fmt.Sprintf("rank %d to receive", i-n.ranks)
 	}
 }
 
@@ -100,9 +96,12 @@ func (n *network) host(rank int32) int {
 	return n.hosts.Host(at)
 }
 
+// apart reports whether the ends of a message are on different hosts.
+func (n *network) apart(e ends) bool { return n.hosts != nil && n.host(e.from) != n.host(e.to) }
+
 // prices returns the rates of a message.
 func (n *network) prices(e ends) *model.Model {
-	if n.hosts != nil && n.host(e.from) != n.host(e.to) {
+	if n.apart(e) {
 		return &n.between
 	}
 	return &n.model

@@ -26,8 +26,11 @@ type programTable struct {
 
 	before      []int  // per step: words that copies combine before it; nil if none do
 	after       []int  // per rank: words that copies combine after its last step
+	moved       []int  // per step, and then per rank after its last step: words that other copies copy, on a Machine; nil if none do
 	copiesAfter []bool // per rank: whether it copies after its last step
 	copiesAlone bool   // whether there are steps of copies alone
+
+	begins map[int32]bool // the first step of each part of a rank but its first, on a Machine
 
 	// Whether a message that holds the ports of its ends has its route, too: all
 	// routes have one link, which is that of one sender and one receiver. Each step
@@ -105,15 +108,30 @@ func newProgramTable(n *network, parts []Part, e estimate, sync bool) (*programT
 		linksFollowPorts: !n.allPort,
 	}
 	b := tableBuilder{programTable: t, network: n, sync: sync, indexOf: make(map[int]uint32)}
+	b.copies = n.machine != nil && n.machine.Copy != nil
+	var movedAfter []int
 	for rank := range ranks {
 		for i := range bound {
+			from := len(t.steps) - 1
 			if err := b.add(rank, &bound[i]); err != nil {
 				return nil, err
+			}
+			if i > 0 && n.machine != nil && len(t.steps)-1 > from {
+				if t.begins == nil {
+					t.begins = make(map[int32]bool)
+				}
+				t.begins[int32(from)] = true
 			}
 		}
 		t.first = append(t.first, int32(len(t.steps)-1))
 		t.after[rank], t.copiesAfter[rank] = b.combined, b.copied
-		b.combined, b.copied = 0, false
+		if b.copies {
+			movedAfter = append(movedAfter, b.movedNow)
+		}
+		b.combined, b.copied, b.movedNow = 0, false, 0
+	}
+	if t.moved != nil || slices.Max(append(movedAfter, 0)) > 0 {
+		t.moved = slices.Concat(t.moved, make([]int, len(t.steps)-1-len(t.moved)), movedAfter)
 	}
 	return t, nil
 }
@@ -240,6 +258,8 @@ type tableBuilder struct {
 	size     uint32         // and the size of its messages
 	combined int            // words that copies have combined since the last step
 	copied   bool           // whether there were copies since the last step
+	copies   bool           // whether copies that replace take time
+	movedNow int            // words that those have copied since the last step
 	lastStep []int32        // per rank: the last step that sends to it, of those with several messages; nil before the first
 }
 
@@ -252,6 +272,9 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 			if c.How != sched.Replace {
 				b.combined += p.blocks.Len(c.Blocks)
 			}
+		}
+		if b.copies {
+			b.movedNow += p.movedWords(step)
 		}
 		if len(step.Sends)+len(step.Recvs) == 0 {
 			if !b.sync {
@@ -285,6 +308,25 @@ func (b *tableBuilder) add(rank int, p *boundPart) error {
 	return nil
 }
 
+// movedWords returns the words of the copies of a step that replace and are made: those that
+// only provide the operand of a receive are not, nor is one within the one buffer of a
+// broadcast.
+func (p *boundPart) movedWords(step sched.Step) (words int) {
+	for i := range step.Copies {
+		c := &step.Copies[i]
+		inPlace := p.Schedule.Collective == sched.Bcast && c.Src == sched.In && c.Dst == sched.Out && c.Blocks == c.Into()
+		if c.How == sched.Replace && !inPlace {
+			words += p.blocks.Len(c.Blocks)
+		}
+	}
+	for k := range step.Recvs {
+		if i := step.FusibleCopy(k); i >= 0 {
+			words -= p.blocks.Len(step.Copies[i].Blocks)
+		}
+	}
+	return words
+}
+
 // sizeOf returns the size of a message without flags.
 func (b *tableBuilder) sizeOf(words int) uint32 {
 	if words == b.words && len(b.lengths) > 0 {
@@ -307,7 +349,13 @@ func (b *tableBuilder) endStep(rank int) {
 	if b.before != nil {
 		b.before = append(b.before, b.combined)
 	}
-	b.combined, b.copied = 0, false
+	if b.movedNow > 0 && b.moved == nil {
+		b.moved = make([]int, len(b.steps)-1, cap(b.steps))
+	}
+	if b.moved != nil {
+		b.moved = append(b.moved, b.movedNow)
+	}
+	b.combined, b.copied, b.movedNow = 0, false, 0
 	if b.linksFollowPorts {
 		b.linksFollowPorts = b.sendsOverOwnLinks(rank)
 	}

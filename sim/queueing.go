@@ -27,7 +27,6 @@ type queueing struct {
 	links      linkQueues
 	events     calendar
 	current    []event    // those of now
-	lastRank   []int32    // per processor that ranks share: the rank that it worked for last; nil where they share none
 	transfers  *transfers // nil where messages do not share bandwidth
 
 	ready  []turn // messages whose ends are both ready since now
@@ -73,11 +72,6 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 		times:  newTimes(p, c.Sync),
 		queued: makeList[queuedMessage](len(p.messages), len(p.messages)),
 		events: newCalendar(),
-	}
-	if n.processors != nil {
-		things := len(p.messages) + len(p.steps) - 1 + p.ranks
-		q.queued = makeList[queuedMessage](things, things)
-		q.lastRank = slices.Repeat([]int32{noRank}, p.ranks)
 	}
 	q.times.queued = q.queued
 	if !c.AllPort {
@@ -193,12 +187,13 @@ func (q *queueing) scheduleStep(rank int32, at float64) {
 		}
 	}
 	took := s.compute(words, q.network)
-	if !over && q.machine != nil {
+	switch {
+	case over:
+		took += q.endCost(q.network, rank)
+	case q.machine != nil:
 		took += q.stepCost(q.network, s.step, rank)
 	}
 	switch {
-	case q.processors != nil && at+took > q.now:
-		q.beginWork(rank, at+took-q.now)
 	case over:
 		s.end = s.begun + took
 	case at+took > q.now:
@@ -257,7 +252,7 @@ func (q *queueing) queueForPorts(t turn) {
 	m := &q.queued[i]
 	m.holder = notWaiting
 	switch {
-	case !q.isWork(i) && q.instant(i):
+	case q.instant(i):
 		q.start(i, m)
 		return
 	case !q.config.AllPort:
@@ -277,9 +272,9 @@ func (q *queueing) queueForPorts(t turn) {
 
 // sendQueue and recvQueue return the last of the queues for the ports of a
 // message.
-func (q *queueing) sendQueue(m *queuedMessage) *int32 { return &q.lastAtPort[q.port(m.from)] }
+func (q *queueing) sendQueue(m *queuedMessage) *int32 { return &q.lastAtPort[m.from] }
 func (q *queueing) recvQueue(m *queuedMessage) *int32 {
-	return &q.lastAtPort[int32(q.programTable.ranks)+q.port(m.to)]
+	return &q.lastAtPort[int32(q.programTable.ranks)+m.to]
 }
 
 // joinPort puts a message at the end of a port's queue. It returns the message
@@ -305,10 +300,6 @@ func (q *queueing) instant(i int32) bool {
 // queueForLinks queues a message for all the links of its route.
 func (q *queueing) queueForLinks(i int32) {
 	m := &q.queued[i]
-	if q.isWork(i) {
-		q.start(i, m)
-		return
-	}
 	if q.linksFollowPorts {
 		q.setTook(i, m, 1)
 		q.start(i, m)
@@ -344,17 +335,17 @@ func (q *queueing) setTook(i int32, m *queuedMessage, hops int) {
 // start starts a message.
 func (q *queueing) start(i int32, m *queuedMessage) {
 	kind := arrival
-	if q.transfers != nil && !q.isWork(i) {
+	if q.transfers != nil {
 		kind = transferStart
 	}
-	took := m.start + q.switching(m.ends)
+	took := m.start
 	m.start = q.now
 	q.events.add(q.now+took, event{kind, i})
 }
 
 // release takes a message out of all its queues.
 func (q *queueing) release(i int32, m *queuedMessage) {
-	if !q.config.AllPort && (q.isWork(i) || !q.instant(i)) {
+	if !q.config.AllPort && !q.instant(i) {
 		q.leavePort(q.sendQueue(m), m.behindSend, i)
 		q.leavePort(q.recvQueue(m), m.behindRecv, i)
 	}
@@ -394,10 +385,6 @@ func (m *queuedMessage) endWait(holder int32) (last bool) {
 // deliver ends a message.
 func (q *queueing) deliver(i int32, at float64) {
 	q.now = at
-	if q.isWork(i) {
-		q.endWork(i)
-		return
-	}
 	m := &q.queued[i]
 	q.release(i, m)
 	m.finish = at

@@ -64,8 +64,8 @@ type Message struct {
 	Words    int
 	Hops     int     // links on its route
 	Combine  bool    // the receiver combines it with what it holds
-	Ready    float64 // when both its ends have reached the step that sends or receives it
-	Start    float64 // when the ports and links that it needs are free, too
+	Ready    float64 // when both its ends have reached the step that sends or receives it; of an eager message of a Machine, when its sender has
+	Start    float64 // when the ports and links, or the processor, that it needs are free, too
 	End      float64 // when it has arrived
 
 	// The steps of its ends' own programs: the steps that send or receive,
@@ -76,7 +76,10 @@ type Message struct {
 
 // A Leg is a message of the critical path. It became ready, or started, as soon
 // as the leg before it allowed: that is a message of one of its ends, or the
-// message that held what it waited for.
+// message that held what it waited for. Where messages are work of the processors of a
+// [Machine], its times are those of the parts of the message that are on the path: the
+// sending part, the receiving part, or both with the way between them. It then waits for
+// nothing: a part that had a processor before it is a leg of its own.
 type Leg struct {
 	Message
 	Waited       float64 // from Ready to Start

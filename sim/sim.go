@@ -77,7 +77,8 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		return nil, err
 	}
 	expected := estimateSize(parts)
-	if err := c.checkMemory(ranks, expected, c.sharesBandwidth() || c.sharesProcessors(ranks)); err != nil {
+	c.Machine = c.completedMachine(ranks)
+	if err := c.checkMemory(ranks, expected, c.sharesBandwidth() || c.Machine.works()); err != nil {
 		return nil, err
 	}
 	n := newNetwork(c, ranks)
@@ -95,14 +96,18 @@ func Run(c Config, parts ...Part) (*Result, error) {
 		}
 	}
 	times := e.times
-	if e.contended || c.sharesBandwidth() || c.sharesProcessors(ranks) {
+	if e.contended || c.sharesBandwidth() || c.Machine.works() {
 		counted := estimate{float64(len(p.steps)), float64(len(p.messages))}
 		if err := c.checkMemory(ranks, counted, true); err != nil {
 			return nil, err
 		}
 		links := e.links
 		e.times, e.rendezvous.ranks, e.links, times = nil, nil, linkTable{}, nil // their memory is free
-		times = newQueueing(c, p, n, links).run()
+		if c.Machine.works() {
+			times = newProcessing(c, p, n, links).run()
+		} else {
+			times = newQueueing(c, p, n, links).run()
+		}
 	}
 	return e.result(times), nil
 }

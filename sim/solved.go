@@ -126,8 +126,11 @@ func (p *solved) criticalPath() (legs []Leg) {
 	if step < p.first[slowest] {
 		return nil
 	}
+	if p.works != nil {
+		return p.workPath(int32(slowest))
+	}
 	var path []int32
-	for i := p.last(int32(slowest), step); i >= 0; i = p.preceding(i) {
+	for i := p.cause(step); i >= 0; i = p.preceding(i) {
 		path = append(path, i)
 	}
 	if path == nil {
@@ -162,44 +165,31 @@ func (p *solved) criticalPath() (legs []Leg) {
 	return legs
 }
 
+// workPath returns the critical path of messages that are work of processors. The times of a
+// leg are those of the parts of its message that are on the path.
+func (p *solved) workPath(slowest int32) (legs []Leg) {
+	path := p.works.path(slowest)
+	legs = make([]Leg, len(path))
+	for k, part := range path {
+		next := p.times.ranks[slowest].end
+		if k+1 < len(path) {
+			next = path[k+1].start
+		}
+		legs[k] = Leg{Message: p.message(part.message), ComputeAfter: max(0, next-part.end)}
+		legs[k].Ready, legs[k].Start, legs[k].End = part.start, part.start, part.end
+	}
+	return legs
+}
+
 // preceding returns the message that let another one start, or -1: the one that
 // held what it waited for, or that let the later of its ends begin its step.
 func (p *solved) preceding(i int32) int32 {
 	if p.queued != nil {
 		if m := &p.queued[i]; m.holder != notWaiting && m.start > m.ready {
-			return p.orBefore(m.holder)
+			return m.holder
 		}
 	}
-	step := p.later(i)
-	if p.processors != nil && p.queued[p.workBefore(step)].finish > 0 {
-		return p.orBefore(p.workBefore(step))
-	}
-	return p.begunBy(step)
-}
-
-// last returns the message that a rank waited for last, whose last step is given, or -1.
-func (p *solved) last(rank, step int32) int32 {
-	if p.processors != nil && p.queued[p.workAfter(rank)].finish > 0 {
-		return p.orBefore(p.workAfter(rank))
-	}
-	return p.cause(step)
-}
-
-// orBefore returns a message, or of work the message that let it start, or -1.
-func (p *solved) orBefore(i int32) int32 {
-	for int(i) >= len(p.messages) {
-		m := &p.queued[i]
-		step := i - int32(len(p.messages))
-		switch {
-		case m.holder != notWaiting && m.start > m.ready:
-			i = m.holder
-		case i >= p.workAfter(0):
-			return p.cause(p.first[m.from+1] - 1)
-		default:
-			return p.begunBy(step)
-		}
-	}
-	return i
+	return p.begunBy(p.later(i))
 }
 
 // waitedFor returns the resource that a message waited for last, which its holder
@@ -209,9 +199,9 @@ func (p *solved) waitedFor(m *queuedMessage) int32 {
 	holder := p.queued[m.holder].ends
 	if !p.allPort {
 		switch {
-		case p.port(holder.to) == p.port(m.to):
+		case holder.to == m.to:
 			return p.recvPort(m.to)
-		case p.port(holder.from) == p.port(m.from):
+		case holder.from == m.from:
 			return p.sendPort(m.from)
 		}
 	}

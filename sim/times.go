@@ -19,6 +19,7 @@ type times struct {
 	start, finish []float64
 
 	queued []queuedMessage // per message, where messages wait; otherwise nil
+	works  *workTable      // where messages are work of processors; otherwise nil
 }
 
 // A span is the time from the first start of a message of a step until all its

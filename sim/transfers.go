@@ -57,33 +57,46 @@ func newTransfers(c Config, n *network, p *programTable) *transfers {
 // add begins the transfer of a message, whose rate alone is given. It reports false if the message arrives
 // at once.
 func (f *transfers) add(i int32, e ends, limit float64) bool {
+	return f.begin(i, slices.Concat(f.linksOf(e), f.memoriesOf(e, f.words(&f.messages[i]))), limit)
+}
+
+// begin begins the transfer of a message, which needs some resources. It reports false if that
+// takes no time.
+func (f *transfers) begin(i int32, resources []int32, limit float64) bool {
 	words := f.words(&f.messages[i])
 	if words == 0 || math.IsInf(limit, 1) && f.memory == 0 {
 		return false
 	}
-	t := transfer{message: i, words: float64(words), limit: limit}
-	if f.shareLinks {
-		for _, link := range f.route(e.from, e.to) {
-			if !math.IsInf(f.linkRate(link), 1) {
-				t.resources = append(t.resources, link)
-			}
-		}
-	}
-	switch {
-	case f.machine != nil:
-		if f.memory > 0 && words >= f.machine.MemoryFrom {
-			from, to := int32(f.host(e.from)), int32(f.host(e.to))
-			t.resources = append(t.resources, f.memoryOf(from))
-			if from != to {
-				t.resources = append(t.resources, f.memoryOf(to))
-			}
-		}
-	case f.memory > 0:
-		t.resources = append(t.resources, f.sendPort(e.from), f.recvPort(e.to))
-	}
-	f.active = append(f.active, t)
+	f.active = append(f.active, transfer{message: i, words: float64(words), limit: limit, resources: resources})
 	f.stale = true
 	return true
+}
+
+// linksOf returns the links that a message shares with others.
+func (f *transfers) linksOf(e ends) (links []int32) {
+	if !f.shareLinks {
+		return nil
+	}
+	for _, link := range f.route(e.from, e.to) {
+		if !math.IsInf(f.linkRate(link), 1) {
+			links = append(links, link)
+		}
+	}
+	return links
+}
+
+// memoriesOf returns the resources that stand for the memory that a message of some words
+// shares with others.
+func (f *transfers) memoriesOf(e ends, words int) []int32 {
+	switch {
+	case f.memory == 0 || f.machine != nil && words < f.machine.MemoryFrom:
+		return nil
+	case f.machine == nil:
+		return []int32{f.sendPort(e.from), f.recvPort(e.to)}
+	case f.apart(e):
+		return []int32{f.memoryOf(int32(f.host(e.from))), f.memoryOf(int32(f.host(e.to)))}
+	}
+	return []int32{f.memoryOf(int32(f.host(e.from)))}
 }
 
 // memoryOf returns the resource that stands for the memory of all ranks of a host.

@@ -55,7 +55,7 @@ func (c Cell) Valid() error {
 // ranks, a half is what a call costs a rank alone.
 func (c Cell) MinRanks() int {
 	switch {
-	case c.Form == half, c.Pattern == "pingpong", c.Pattern == "exchange", c.Pattern == rate:
+	case c.Form == half, c.Pattern == "pingpong", c.Pattern == "exchange", c.Pattern == rate, c.Pattern == sendOverhead, c.Pattern == receiveOverhead:
 		return 2
 	}
 	return 1
@@ -180,6 +180,8 @@ func (b *Bench) Measure(ctx context.Context, cell Cell) (Row, error) {
 	switch {
 	case cell.Form != "":
 		return b.measureForm(ctx, cell)
+	case cell.Pattern == sendOverhead, cell.Pattern == receiveOverhead:
+		return b.measureOverhead(ctx, cell)
 	case cell.Pattern != "":
 		return b.measure(ctx, cell, newPattern(b.Comm, cell, &b.memory))
 	}

@@ -14,10 +14,10 @@ import (
 // next one, and so on; the last of an odd number of ranks has nothing to do. In a halo,
 // the ranks are a grid that is as square as possible and periodic in both directions. A
 // split makes communicators of the lower and the upper half of the ranks, and frees them;
-// it has no bytes.
+// it has no bytes. The overheads are of messages of a step: see measureOverhead.
 func Patterns() []string { return slices.Clone(patterns) }
 
-var patterns = []string{"pingpong", "exchange", rate, "halo", "split"}
+var patterns = []string{"pingpong", "exchange", rate, "halo", "split", sendOverhead, receiveOverhead}
 
 // rate is the pattern of a window of messages.
 const rate = "rate"
@@ -32,6 +32,9 @@ var calls = map[string]string{
 	rate:       "StartSend StartRecv",
 	"halo":     "StartSend StartRecv",
 	"split":    "Split Free",
+
+	sendOverhead:    "Bcast, late",
+	receiveOverhead: "Bcast, late",
 }
 
 // A grid is the ranks of a halo.

@@ -84,7 +84,7 @@ func (c *compiler) step(st sched.Step) step {
 		into := c.bytes(r.Dst, r.Blocks)
 		target := recvTarget{into, into, r.How}
 		recv := transport.Recv{From: c.member(r.From), Ordered: st.Ordered(k), Elem: max(1, c.layouts[r.Dst].elem), Temporal: c.Temporal}
-		if i := fusibleCopy(st, k); i >= 0 {
+		if i := st.FusibleCopy(k); i >= 0 {
 			fused[i] = true
 			target.held = c.bytes(st.Copies[i].Src, st.Copies[i].Blocks)
 		}

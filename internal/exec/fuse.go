@@ -6,40 +6,6 @@ import (
 	"github.com/chorale-go/chorale/sched"
 )
 
-// fusibleCopy returns which copy of the step only provides the held operand of the
-// combine of receive k, or -1. Then the combine reads the source of the copy
-// instead, as an operation of three operands, and the copy is not done.
-func fusibleCopy(st sched.Step, k int) int {
-	r := st.Recvs[k]
-	if r.How == sched.Replace || st.Ordered(k) {
-		return -1
-	}
-	found := -1
-	for i, c := range st.Copies {
-		switch {
-		case c.Dst == r.Dst && c.Into() == r.Blocks && c.How == sched.Replace && found < 0:
-			found = i
-		case c.Dst == r.Dst && c.Into().Overlaps(r.Blocks), c.Src == r.Dst && c.Blocks.Overlaps(r.Blocks):
-			return -1 // another copy writes or reads these blocks as well
-		}
-	}
-	if found < 0 {
-		return -1
-	}
-	c := st.Copies[found]
-	for _, later := range st.Copies[found+1:] {
-		if later.Dst == c.Src && later.Into().Overlaps(c.Blocks) {
-			return -1
-		}
-	}
-	for _, other := range st.Recvs {
-		if other.Dst == c.Src && other.Blocks.Overlaps(c.Blocks) {
-			return -1 // its message may arrive before the combine reads
-		}
-	}
-	return found
-}
-
 // readsWrittenInput reports whether the program reads a block of In after it may
 // have written that block in Out. If not, In and Out may be the same memory. A copy
 // of a block of In to the same block of Out changes nothing there.
@@ -66,7 +32,7 @@ func readsWrittenInput(program sched.Program) bool {
 			}
 		}
 		for k, r := range st.Recvs {
-			i := fusibleCopy(st, k)
+			i := st.FusibleCopy(k)
 			if i < 0 || st.Copies[i].Src != sched.In {
 				continue
 			}

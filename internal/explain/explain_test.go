@@ -13,6 +13,14 @@ import (
 
 // exampleMachine has every cost that a profile can have.
 func exampleMachine(processors int) explain.Machine {
+	m := olderMachine(processors)
+	l := &m.Profile.Links[0]
+	l.Send, l.Receive, l.RendezvousFrom = model.Line(0.1, 0.00002), model.Line(0.15, 0.00006), 512
+	return m
+}
+
+// olderMachine is that of a profile without the parts of messages.
+func olderMachine(processors int) explain.Machine {
 	return explain.Machine{Transport: "shm", Profile: &model.Profile{
 		Version: model.ProfileVersion,
 		Node: model.Node{
@@ -29,8 +37,7 @@ func exampleMachine(processors int) explain.Machine {
 }
 
 func TestThePartsOfATimeAddUpToIt(t *testing.T) {
-	for _, processors := range []int{2, 64} {
-		m := exampleMachine(processors)
+	for _, m := range []explain.Machine{exampleMachine(2), exampleMachine(64), olderMachine(2), olderMachine(64)} {
 		for _, a := range algo.Catalog() {
 			for _, p := range []int{1, 2, 5, 8} {
 				for _, bytes := range []int{0, 4, 1000, 1 << 16} {

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/predict"
@@ -134,6 +135,14 @@ func (m *Machine) machine(c Call, s *sched.Schedule) (machine *sim.Machine, word
 		return message(from, to, int(share(words)), exchange)
 	}
 	machine.Combine = func(words int) float64 { return m.Profile.Node.Combining(combined, share(words)) }
+	copied := machine.Copy
+	machine.Copy = func(words int) float64 { return copied(int(share(words))) }
+	if send, receive := machine.Send, machine.Receive; send != nil {
+		machine.Send = func(from, to, words int) float64 { return send(from, to, int(share(words))) }
+		machine.Receive = func(from, to, words int) float64 { return receive(from, to, int(share(words))) }
+		eager := machine.RendezvousFrom
+		machine.RendezvousFrom = sort.Search(pieces+1, func(words int) bool { return int(share(words)) >= eager })
+	}
 	machine.Memory = 0 // so few bytes do not fill it
 	return machine, pieces, nil
 }

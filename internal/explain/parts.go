@@ -12,6 +12,7 @@ const (
 	Bytes      = "bytes"           // what their length adds
 	Steps      = "calls and steps" // what these cost a rank beside its messages
 	Combining  = "combining"
+	Copying    = "copying"    // within a rank
 	Ports      = "ports"      // messages that wait for another one at the same rank
 	Processors = "processors" // ranks that wait for another one on the same processor
 	Memory     = "memory"     // messages that share its bandwidth
@@ -31,7 +32,15 @@ var effects = []effect{
 	{Switching, func(e *experiment) { e.machine.Switch = 0 }},
 	{Memory, func(e *experiment) { e.machine.Memory = 0 }},
 	{Processors, func(e *experiment) { e.machine.Processors = 0 }},
-	{Ports, func(e *experiment) { e.config.AllPort = true }},
+	{Ports, func(e *experiment) {
+		if e.machine.Send == nil {
+			e.config.AllPort = true
+			return
+		}
+		e.machine.Send = func(_, _, _ int) float64 { return 0 }
+		e.machine.Receive = e.machine.Send
+	}},
+	{Copying, func(e *experiment) { e.machine.Copy = nil }},
 	{Combining, func(e *experiment) { e.machine.Combine = func(int) float64 { return 0 } }},
 	{Steps, func(e *experiment) { e.machine.Call, e.machine.Step = 0, 0 }},
 	{Bytes, func(e *experiment) {

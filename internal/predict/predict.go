@@ -18,13 +18,20 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		return nil, err
 	}
 	bytes := float64(wordBytes)
-	return &sim.Machine{
+	shared := math.Inf(1) // bytes from which messages share the memory
+	if p.Node.Bandwidth() > 0 {
+		shared = float64(p.Node.MemoryFrom)
+	}
+	m := &sim.Machine{
 		Message: func(_, _, words int, exchange bool) float64 {
-			if exchange {
-				return link.Exchange.Time(bytes * float64(words))
+			// What an exchange of long messages takes more is the memory that they share.
+			if n := bytes * float64(words); exchange && n < shared {
+				return link.Exchange.Time(n)
+			} else {
+				return link.OneWay.Time(n)
 			}
-			return link.OneWay.Time(bytes * float64(words))
 		},
+		Copy:       func(words int) float64 { return p.Node.Copy.Time(bytes * float64(words)) },
 		Combine:    func(words int) float64 { return p.Node.Combining(wordBytes, bytes*float64(words)) },
 		Call:       link.Call.Value,
 		Step:       link.Step.Value,
@@ -32,14 +39,22 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		Switch:     link.Switch.Value,
 		Memory:     p.Node.Bandwidth() / bytes,
 		MemoryFrom: int(math.Ceil(float64(p.Node.MemoryFrom) / bytes)),
-	}, nil
+	}
+	if len(link.Send) > 0 {
+		m.Send = func(_, _, words int) float64 { return link.Send.Time(bytes * float64(words)) }
+		m.Receive = func(_, _, words int) float64 { return link.Receive.Time(bytes * float64(words)) }
+		m.RendezvousFrom = int(math.Ceil(float64(link.RendezvousFrom) / bytes))
+	}
+	return m, nil
 }
 
 // Hosts returns what a simulation needs of a cluster whose hosts are each as the machine of
 // a profile: over a transport between ranks of one host, and over a link between those of
 // different hosts, which HostOf tells. What a step costs more over that link, each message
 // between hosts costs. All messages of a host share its link to the network, which carries
-// what one long message takes.
+// what one long message takes beside what it takes of its receiver. If the link between hosts
+// has no parts that processors do, half of an empty message is work of each end, and messages
+// wait for their receivers.
 func Hosts(p *model.Profile, transport string, between model.Link, wordBytes int, hostOf func(rank int) int) (*sim.Machine, error) {
 	m, err := Machine(p, transport, wordBytes)
 	if err != nil || len(between.OneWay) == 0 {
@@ -57,10 +72,46 @@ func Hosts(p *model.Profile, transport string, between model.Link, wordBytes int
 			return step + between.OneWay.Time(n)
 		}
 	}
-	if perByte := between.OneWay[len(between.OneWay)-1].PerByte.Value; perByte > 0 {
+	perByte := last(between.OneWay).PerByte.Value
+	if m.Send != nil {
+		send, receive := partsBetween(between, bytes)
+		m.Send, m.Receive = onHosts(hostOf, m.Send, send), onHosts(hostOf, m.Receive, receive)
+		m.RendezvousBetween = int(math.Ceil(float64(between.RendezvousFrom) / bytes))
+		if len(between.Receive) > 0 {
+			perByte = max(perByte-last(between.Receive).PerByte.Value, least*perByte)
+		}
+	}
+	if perByte > 0 {
 		m.Network = 1 / (perByte * bytes)
 	}
 	return m, nil
+}
+
+// least is the part of a long message that is its network's, if its receiver's work seems to
+// be all of it.
+const least = 0.01
+
+func last(c model.Curve) model.Piece { return c[len(c)-1] }
+
+// partsBetween returns the work that a message between hosts is for its ends.
+func partsBetween(between model.Link, bytes float64) (send, receive func(words int) float64) {
+	if len(between.Send) == 0 {
+		half := between.OneWay.Time(0) / 2
+		constant := func(int) float64 { return half }
+		return constant, constant
+	}
+	return func(words int) float64 { return between.Send.Time(bytes * float64(words)) },
+		func(words int) float64 { return between.Receive.Time(bytes * float64(words)) }
+}
+
+// onHosts returns the work of messages within a host and between two.
+func onHosts(hostOf func(rank int) int, within func(from, to, words int) float64, between func(words int) float64) func(from, to, words int) float64 {
+	return func(from, to, words int) float64 {
+		if hostOf(from) == hostOf(to) {
+			return within(from, to, words)
+		}
+		return between(words)
+	}
 }
 
 // TextbookModel returns the prices by which a message of some bytes takes what it does on
@@ -99,10 +150,16 @@ func (c Call) elementBytes() int {
 }
 
 // Schedule returns what the call does: the root is rank 0, and a shift is by one rank.
-func (c Call) Schedule() (*sched.Schedule, error) {
-	root, bytes := 0, c.Bytes
-	if c.Collective == sched.Shift {
+func (c Call) Schedule() (*sched.Schedule, error) { return c.schedule(0) }
+
+// schedule returns what the call does with a root.
+func (c Call) schedule(root int) (*sched.Schedule, error) {
+	bytes := c.Bytes
+	switch {
+	case c.Collective == sched.Shift:
 		root = 1 % c.Ranks
+	case !c.Collective.Rooted():
+		root = 0
 	}
 	if (&sched.Schedule{Collective: c.Collective}).Partitioned() {
 		bytes *= c.Ranks
@@ -111,11 +168,10 @@ func (c Call) Schedule() (*sched.Schedule, error) {
 }
 
 // Simulate runs the call on the machine of a profile. Times are in microseconds.
-func Simulate(p *model.Profile, c Call) (*sim.Result, error) {
-	schedule, err := c.Schedule()
-	if err != nil {
-		return nil, err
-	}
+func Simulate(p *model.Profile, c Call) (*sim.Result, error) { return simulate(p, c, []int{0}) }
+
+// simulate runs calls one after another, each with a root.
+func simulate(p *model.Profile, c Call, roots []int) (*sim.Result, error) {
 	machine, err := Machine(p, c.Transport, c.elementBytes())
 	if err != nil {
 		return nil, err
@@ -124,5 +180,38 @@ func Simulate(p *model.Profile, c Call) (*sim.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(sim.Config{Topology: full, Machine: machine}, sim.Part{Schedule: schedule, Words: c.Bytes / c.elementBytes()})
+	parts := make([]sim.Part, len(roots))
+	for i, root := range roots {
+		schedule, err := c.schedule(root)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = sim.Part{Schedule: schedule, Words: c.Bytes / c.elementBytes()}
+	}
+	return sim.Run(sim.Config{Topology: full, Machine: machine}, parts...)
+}
+
+// maxRoots bounds the calls whose mean is the time of a call in a loop.
+const maxRoots = 16
+
+// TimeInLoop returns the time of a call in a loop of them, in which a rank begins the next
+// call as soon as it has ended one: what a benchmark measures. It is the mean of the later half
+// of some calls. The root is the given one, or if that is below 0 another one in each call.
+func TimeInLoop(p *model.Profile, c Call, root int) (µs float64, err error) {
+	n := min(c.Ranks, maxRoots)
+	roots := make([]int, 2*n)
+	for i := range roots {
+		if roots[i] = root; root < 0 {
+			roots[i] = i % n
+		}
+	}
+	half, err := simulate(p, c, roots[:n])
+	if err != nil {
+		return 0, err
+	}
+	whole, err := simulate(p, c, roots)
+	if err != nil {
+		return 0, err
+	}
+	return (whole.Time - half.Time) / float64(n), nil
 }

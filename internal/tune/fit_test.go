@@ -9,7 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/chorale-go/chorale/internal/bench"
+	"github.com/chorale-go/chorale/internal/predict"
 	"github.com/chorale-go/chorale/model"
+	"github.com/chorale-go/chorale/sched"
 )
 
 // synthetic returns points on a curve, some of each size, with errors and outliers.
@@ -134,21 +136,36 @@ func rowsOf(time func(bytes int) float64, bytes ...int) (rows []bench.Row) {
 	return rows
 }
 
-// A machine whose costs are known: a call of 0.1 µs, a step of 0.2, messages of
-// 1 + n/1000, and switches of 3.
+// A machine whose costs are known: a call of 0.1 µs, a step of 0.2, messages of 2 + n/1000, of
+// which their senders take 0.2 + n/5000, or from 8 KiB on n/4000, and their receivers
+// 0.3 + n/2000; and switches of 3.
 func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
-	sizes := []int{8, 64, 512, 4096, 32768, 262144}
+	const call, step, switching, rendezvous = 0.1, 0.2, 3.0, 8192
+	sizes := []int{8, 64, 512, 4096, rendezvous, 32768, 65536, 131072, 262144}
 	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
-	message := func(n int) float64 { return 0.1 + 0.2 + 1 + float64(n)/1000 }
+	message := func(n int) float64 { return call + step + 2 + float64(n)/1000 }
+	receive := func(n int) float64 { return 0.3 + float64(n)/2000 }
+	send := func(n int) float64 {
+		if n >= rendezvous {
+			return float64(n) / 4000
+		}
+		return step + float64(n-8)/5000 // as much as the step of the shortest
+	}
+	shared := func(n int) float64 { return PerProcessor * (call + step + send(n) + receive(n) + switching) }
 	l, err := Link("shm", 2, Rows{
 		OneWay:   rowsOf(message, sizes...),
 		Exchange: rowsOf(func(n int) float64 { return message(n) + 0.5 }, sizes...),
-		Pipeline: rowsOf(func(n int) float64 { return 2 + 0.2*float64(n/PieceBytes) }, PieceBytes, 4*PieceBytes, 16*PieceBytes, 64*PieceBytes),
-		Call:     rowsOf(constant(0.1), 8),
-		Rate:     rowsOf(constant(16*0.4), 8),
-		Alone:    rowsOf(constant(2*1.5), 8),
-		Together: rowsOf(constant(2*2*(1.5+3)), 8),
-		Before:   Observe(),
+		Send: rowsOf(func(n int) float64 {
+			if n >= rendezvous {
+				return float64(bench.Lateness(n).Microseconds()) + message(n)
+			}
+			return call + step + send(n)
+		}, sizes...),
+		Receive: rowsOf(func(n int) float64 { return call + step + receive(n) }, sizes...),
+		Shared:  rowsOf(shared, sizes...),
+		Call:    rowsOf(constant(call), 8),
+		Rate:    rowsOf(constant(16*0.4), 8),
+		Before:  Observe(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,10 +174,22 @@ func TestALinkIsMadeOfWhatItsRowsHaveInCommon(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"call", l.Call.Value, 0.1}, {"step", l.Step.Value, 0.2}, {"gap", l.Gap.Value, 0.4}, {"switch", l.Switch.Value, 3},
-		{"one way", l.OneWay.Time(4096), 1 + 4.096}, {"exchange", l.Exchange.Time(4096), 1.5 + 4.096},
+		{"call", l.Call.Value, call}, {"step", l.Step.Value, step}, {"gap", l.Gap.Value, 0.4},
+		{"one way", l.OneWay.Time(4096), 2 + 4.096}, {"exchange", l.Exchange.Time(4096), 2.5 + 4.096},
+		{"the first size of a rendezvous", float64(l.RendezvousFrom), rendezvous},
+		{"send", l.Send.Time(512), send(512)}, {"receive", l.Receive.Time(512), receive(512)},
+		{"a rendezvous' send", l.Send.Time(131072), send(131072)},
 	} {
 		near(t, c.what, c.got, c.want, 1e-6)
+	}
+	simulated, err := predict.TimeInLoop(&model.Profile{Node: model.Node{Processors: 2}, Links: []model.Link{l}},
+		predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: 2 * PerProcessor, Bytes: 8, Transport: "shm"}, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "the shift of ranks that share processors", simulated, shared(8), 1e-3)
+	if l.Switch.Value < switching/2 || l.Switch.Value > 2*switching {
+		t.Errorf("a switch takes %v: want about %v", l.Switch.Value, switching)
 	}
 }
 
@@ -169,12 +198,12 @@ func TestALinkThatIsNotMeasuredWhollyIsRefused(t *testing.T) {
 		t.Error("a link of no rows: want an error")
 	}
 	some := rowsOf(func(int) float64 { return 1 }, 8, 64, 512)
-	rows := Rows{OneWay: some, Exchange: some, Pipeline: some, Call: some, Rate: some, Before: Observe()}
+	rows := Rows{OneWay: some, Exchange: some, Send: some, Receive: some, Pipeline: some, Call: some, Rate: some, Before: Observe()}
 	if _, err := Link("shm", 2, rows); err == nil {
 		t.Error("a link without ranks that share a processor: want an error")
 	}
-	if l, err := Between("tcp", 2, rows); err != nil || l.Switch.Value != 0 {
-		t.Errorf("a link between hosts: %v, with a switch of %g: want one without", err, l.Switch.Value)
+	if l, err := Between("tcp", 2, rows); err != nil || l.Switch.Value != 0 || l.Send != nil {
+		t.Errorf("a link between hosts: %v, with a switch of %g and a sending part %v: want one without", err, l.Switch.Value, l.Send)
 	}
 }
 
