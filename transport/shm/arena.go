@@ -96,7 +96,7 @@ func (a *arena) commit(s *segment, rank int, x extent) error {
 		if err := commit(s.file, s.arenaOf(rank)+int64(at), int64(length)); err != nil {
 			return err
 		}
-		_, denied, _ := collapse(uintptr(unsafe.Pointer(&a.mem[at])), uintptr(length))
+		_, _, denied := collapse(uintptr(unsafe.Pointer(&a.mem[at])), uintptr(length))
 		a.denied = cmp.Or(a.denied, denied)
 		for ; i < n; i++ {
 			a.committed[i] = true

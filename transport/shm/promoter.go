@@ -68,7 +68,7 @@ func (d *promoter) move(e *Endpoint) {
 	}
 	d.due, d.moving = nil, true
 	e.engine.GoUnlocked(func() {
-		later, denied, cost := collapse(first*hugePageLen, n*hugePageLen)
+		later, cost, denied := collapse(first*hugePageLen, n*hugePageLen)
 		e.engine.Lock()
 		defer e.unlock()
 		d.moving, d.denied = false, cmp.Or(d.denied, denied)

@@ -221,7 +221,7 @@ func allowPtrace() {
 // the processor time that it took. Later reports whether to try again soon, because
 // another process reads the memory just now. Denied is why the kernel has not done it, and
 // would not do it soon.
-func collapse(address, n uintptr) (later bool, denied error, took time.Duration) {
+func collapse(address, n uintptr) (later bool, took time.Duration, denied error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := threadTime()
@@ -229,15 +229,15 @@ func collapse(address, n uintptr) (later bool, denied error, took time.Duration)
 	took = threadTime() - start
 	switch errno {
 	case 0:
-		return false, nil, took
+		return false, took, nil
 	case unix.EAGAIN, unix.EBUSY:
-		return true, nil, took
+		return true, took, nil
 	case unix.EINVAL: // of an old kernel, of one without them, of a process and of a mapping that shall have none
-		return false, errors.New("they need Linux 6.1, and neither the process nor the memory may be kept from having them"), took
+		return false, took, errors.New("they need Linux 6.1, and neither the process nor the memory may be kept from having them")
 	case unix.ENOMEM:
-		return false, errors.New("no huge page was free"), took
+		return false, took, errors.New("no huge page was free")
 	}
-	return false, errno, took
+	return false, took, errno
 }
 
 // threadTime returns how long this thread has had a processor.

@@ -31,6 +31,6 @@ func yield()                                                 {}
 func core() int                                              { return -1 }
 func migrate(int)                                            {}
 func allowPtrace()                                           {}
-func collapse(uintptr, uintptr) (bool, error, time.Duration) { return false, nil, 0 }
+func collapse(uintptr, uintptr) (bool, time.Duration, error) { return false, 0, nil }
 
 func readPeer(int, []byte, uintptr, *uint64, uintptr) error { return errors.ErrUnsupported }
