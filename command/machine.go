@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chorale-go/chorale/internal/predict"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/topo"
 )
 
@@ -83,14 +84,22 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 		e.config.Machine, err = predict.Machine(p, f.transport.value, wordBytes)
 		return err
 	}
-	between := cmp.Or(f.transport.between, "tcp")
-	if link, err = p.Link(between); err != nil {
+	if link, err = f.linkBetween(p); err != nil {
 		return err
 	}
 	e.setBetween(predict.TextbookModel(p, link, wordBytes, wordBytes*float64(e.m)))
-	e.transport, e.quiet = e.transport+" and, between hosts, "+between, e.quiet && link.Origin.Quiet
+	e.transport, e.quiet = e.transport+" and, between hosts, "+link.Transport, e.quiet && link.Origin.Quiet
 	e.config.Machine, err = predict.Hosts(p, f.transport.value, link, wordBytes, e.hostOf(hosts))
 	return err
+}
+
+// linkBetween returns the link between hosts: over the transport that is named, or else the one
+// that was measured between hosts, or TCP within a host, as if the network were as fast.
+func (f *machineFlags) linkBetween(p *model.Profile) (model.Link, error) {
+	if f.transport.between == "" && len(p.HostLinks) > 0 {
+		return p.Between()
+	}
+	return p.Link(cmp.Or(f.transport.between, "tcp"))
 }
 
 // hostOf returns a function that returns the host of a rank.
