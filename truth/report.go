@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/bench"
 	"github.com/chorale-go/chorale/model"
 )
@@ -166,7 +167,7 @@ func decisions(cells []cell, by func(cell) float64) (all []decision) {
 	of := make(map[string][]cell)
 	var calls []string
 	for _, c := range cells {
-		call := fmt.Sprintf("%s, n=%d, %s, %s", c.Collective, c.Ranks, short(c.Bytes), c.Transport)
+		call := fmt.Sprintf("%s, n=%d, %s, %s", c.Collective, c.Ranks, algo.FormatBytes(c.Bytes), c.Transport)
 		if of[call] == nil {
 			calls = append(calls, call)
 		}
@@ -330,7 +331,7 @@ func (r *report) worst() string {
 			return -cmp.Compare(math.Abs(math.Log(a.ratio())), math.Abs(math.Log(b.ratio())))
 		})
 		for _, x := range farthest[:min(len(farthest), worstCells)] {
-			fmt.Fprintf(&b, "| %s, n=%d, %s, %s | %s | %s%s | %s | %s |\n", x.Collective, x.Ranks, short(x.Bytes), x.Transport, x.Algorithm,
+			fmt.Fprintf(&b, "| %s, n=%d, %s, %s | %s | %s%s | %s | %s |\n", x.Collective, x.Ranks, algo.FormatBytes(x.Bytes), x.Transport, x.Algorithm,
 				unsteady(x), digits(x.Median), digits(*x.Simulated), reason(x, c.shares))
 		}
 	}

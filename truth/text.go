@@ -18,18 +18,6 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// short formats a number of bytes, as in 64K.
-func short(n int) string {
-	unit := ""
-	for _, u := range []string{"K", "M"} {
-		if n == 0 || n%1024 != 0 {
-			break
-		}
-		n, unit = n/1024, u
-	}
-	return strconv.Itoa(n) + unit
-}
-
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
