@@ -41,6 +41,8 @@ func (g *Group) Stop() {
 	defer g.mu.Unlock()
 	g.stopped = true
 	g.timer.Stop()
+	// Go forgets a stopped timer late: until then it would hold the job's memory.
+	g.ranks, g.report, g.finder, g.watches, g.before = nil, nil, nil, nil, nil
 }
 
 // The looks at ranks of which none has begun or ended to wait get rarer after
@@ -82,8 +84,9 @@ func (g *Group) look() {
 	if g.quiet < lastLook {
 		g.timer.Reset(g.interval())
 	}
+	report := g.report
 	g.mu.Unlock()
 	for _, d := range found {
-		g.report(d)
+		report(d)
 	}
 }

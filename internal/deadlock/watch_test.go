@@ -2,10 +2,12 @@ package deadlock_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/chorale-go/chorale/internal/deadlock"
 	"github.com/chorale-go/chorale/transport"
@@ -47,4 +49,17 @@ A rank that waits for a message sends its own before, or uses SendRecv, StartSen
 			t.Errorf("got  %q\nwant %q", reports, want)
 		}
 	})
+}
+
+func TestAGroupThatHasStoppedHoldsNoRank(t *testing.T) {
+	type endpoint struct{ transport.Endpoint }
+	for range 100 { // Go forgets a stopped timer at once if most others are stopped as well
+		defer time.AfterFunc(time.Minute, func() {}).Stop()
+	}
+	rank := new(endpoint)
+	held := weak.Make(rank)
+	deadlock.WatchRanks(time.Hour, []transport.Endpoint{rank}, func(deadlock.Cycle) { runtime.KeepAlive(rank) }).Stop()
+	if runtime.GC(); held.Value() != nil {
+		t.Error("a rank is in memory after the group that watched it has stopped")
+	}
 }
