@@ -90,6 +90,9 @@ func TestMemoryThatCannotBeMovedIsTriedOnce(t *testing.T) {
 	at := int(uintptr(unsafe.Pointer(&mapped[0])))
 	data := mapped[roundUp(at, hugePageLen)-at:][:hugePageLen]
 	copy(data, bytes.Repeat([]byte("sent"), len(data)/4))
+	if unix.Madvise(data, unix.MADV_COLLAPSE) == nil {
+		t.Skip("an emulator says that it has moved what is to have small pages")
+	}
 	tried := 0
 	for range 3 * sentFirst / hugePageLen {
 		e.engine.Lock()
