@@ -50,6 +50,7 @@ type settings struct {
 	profile     string // an old one, or "" to make one
 	short       bool
 	write       bool
+	keep, from  string // files of a record, or ""
 }
 
 // The sizes of whole vectors, in bytes.
@@ -69,6 +70,8 @@ func (s *settings) parse(args []string) (err error) {
 	flags.StringVar(&s.profile, "profile", "", "a `FILE` with a profile, which then is not made")
 	flags.BoolVar(&s.short, "short", false, "few cells, to see that all works")
 	flags.BoolVar(&s.write, "write", false, "write docs/truth.md and docs/truth.svg")
+	flags.StringVar(&s.keep, "keep", "", "write the profile and all cells into a `FILE`, too")
+	flags.StringVar(&s.from, "from", "", "a `FILE` of --keep, whose cells are simulated again and not measured")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -103,18 +106,39 @@ func (s *settings) parse(args []string) (err error) {
 	return nil
 }
 
-// run measures, and prints or writes the report.
+// run measures, or reads what was measured, and prints or writes the report.
 func run(ctx context.Context, s settings) error {
-	dir, err := os.MkdirTemp("", "truth")
+	r, err := s.report(ctx)
 	if err != nil {
 		return err
+	}
+	if s.keep != "" {
+		if err := r.keep(s.keep); err != nil {
+			return err
+		}
+	}
+	if !s.write {
+		_, err := fmt.Print(r.text())
+		return err
+	}
+	return r.write("docs")
+}
+
+// report measures everything, or reads it.
+func (s *settings) report(ctx context.Context) (*report, error) {
+	if s.from != "" {
+		return readReport(s.from)
+	}
+	dir, err := os.MkdirTemp("", "truth")
+	if err != nil {
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	chorale := filepath.Join(dir, "chorale")
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", chorale, "./cmd/chorale").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build ./cmd/chorale: %w\n%s", err, out)
+		return nil, fmt.Errorf("go build ./cmd/chorale: %w\n%s", err, out)
 	}
-	r := report{Date: time.Now().Format("2 January 2006"), Command: strings.Join(append([]string{"go run ./truth"}, s.args...), " "), Rounds: s.rounds}
+	r := &report{Date: time.Now().Format("2 January 2006"), Command: strings.Join(append([]string{"go run ./truth"}, s.args...), " "), Rounds: s.rounds}
 	made := s.profile == ""
 	if made {
 		s.profile = filepath.Join(dir, "profile.json")
@@ -122,7 +146,7 @@ func run(ctx context.Context, s settings) error {
 	for _, transport := range s.transports {
 		if made {
 			if err := s.tune(ctx, chorale, transport); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		var all []cell
@@ -131,7 +155,7 @@ func run(ctx context.Context, s settings) error {
 			for _, p := range s.ranks {
 				of, err := s.measure(ctx, chorale, transport, p)
 				if err != nil {
-					return fmt.Errorf("%s, %d ranks: %w", transport, p, err)
+					return nil, fmt.Errorf("%s, %d ranks: %w", transport, p, err)
 				}
 				cells = append(cells, of...)
 			}
@@ -142,16 +166,10 @@ func run(ctx context.Context, s settings) error {
 	}
 	text, err := os.ReadFile(s.profile)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if r.profile, err = model.ParseProfile(text); err != nil {
-		return err
-	}
-	if !s.write {
-		_, err := fmt.Print(r.text())
-		return err
-	}
-	return r.write("docs")
+	r.profile, err = model.ParseProfile(text)
+	return r, err
 }
 
 // tune measures a transport, into the profile.
