@@ -45,6 +45,9 @@ type Link struct {
 	Send           Curve `json:"send,omitempty"`
 	Receive        Curve `json:"receive,omitempty"`
 	RendezvousFrom int   `json:"rendezvousFrom,omitempty"`
+	// Capacity is how many of these shorter ones may be under way from one rank to another:
+	// the next waits until the receiver has taken one. It is 0 where nothing but bytes counts.
+	Capacity int `json:"capacity,omitempty"`
 
 	Gap    Estimate `json:"gap"`    // per message of 8 bytes that a rank issues after another one
 	Call   Estimate `json:"call"`   // of a collective, per rank, whatever it does
@@ -238,6 +241,9 @@ func (l *Link) validate() error {
 	}
 	if l.RendezvousFrom < 0 {
 		return fmt.Errorf("%s: a rendezvous from %d bytes: want 0 or more", l.Transport, l.RendezvousFrom)
+	}
+	if l.Capacity < 0 {
+		return fmt.Errorf("%s: a capacity of %d messages: want 0 or more", l.Transport, l.Capacity)
 	}
 	return positive(l.Transport, l.Gap, l.Call, l.Step, l.Switch)
 }

@@ -98,6 +98,7 @@ func TestWhatIsNoProfileOfThisVersionIsRefused(t *testing.T) {
 		{text(func(p *model.Profile) { p.Links[0].Step.Value = -1 }), "shm: -1: want a number, 0 or more"},
 		{text(func(p *model.Profile) { p.Links[0].Send = model.Line(1, 0) }), "shm: one of send and receive: want both, or none"},
 		{text(func(p *model.Profile) { p.Links[0].RendezvousFrom = -1 }), "shm: a rendezvous from -1 bytes: want 0 or more"},
+		{text(func(p *model.Profile) { p.Links[0].Capacity = -1 }), "shm: a capacity of -1 messages: want 0 or more"},
 		{text(func(p *model.Profile) { p.Node.Copy = append(p.Node.Copy, p.Node.Copy...) }), "copy: a piece from 0 bytes after one from 0"},
 		{text(func(p *model.Profile) { p.HostLinks[0].Pairs[0][1] = "d" }), `between hosts: host "d": want one of the profile's hosts a, b, c`},
 		{text(func(p *model.Profile) { p.HostLinks[1].Gap.Value = -1 }), "between hosts: tcp: -1: want a number, 0 or more"},

@@ -27,6 +27,8 @@ import (
 //     receiver has begun its step. The message has arrived at the end of that part.
 //   - A step of the sender waits for the sending part of a message, and if that has
 //     RendezvousFrom words or more for its arrival.
+//   - Of the messages that do not wait for their receiver, Capacity may be under way from one
+//     rank to another. The sending part of one more begins when one of these has arrived.
 //   - A message queues for the links of its route between its two parts.
 type Machine struct {
 	// Message is the time of a message of some words, 0 or more, and finite. Exchange
@@ -46,7 +48,10 @@ type Machine struct {
 	Send, Receive  func(from, to, words int) float64
 	RendezvousFrom int // words from which a message waits for its receiver
 
-	// RendezvousBetween is the same of messages between the hosts of a [topo.Hosts].
+	Capacity int // short messages under way from one rank to another; 0 for no limit
+
+	// RendezvousBetween is RendezvousFrom for messages between the hosts of a [topo.Hosts], of
+	// which any number may be under way.
 	RendezvousBetween int
 
 	Call float64 // of a rank's first step in each part, beside its messages
@@ -83,6 +88,8 @@ func (m *Machine) validate(c Config) error {
 		return fmt.Errorf("a machine with one of Send and Receive: want both, or none")
 	case min(m.RendezvousFrom, m.RendezvousBetween) < 0:
 		return fmt.Errorf("a rendezvous from %d words: want 0 or more", min(m.RendezvousFrom, m.RendezvousBetween))
+	case m.Capacity < 0:
+		return fmt.Errorf("a capacity of %d messages: want 0 or more", m.Capacity)
 	case m.Processors < 0:
 		return fmt.Errorf("%d processors: want 0 or more", m.Processors)
 	case c.MemoryBandwidth > 0:

@@ -177,6 +177,7 @@ func TestAMachineThatMakesNoSenseIsRefused(t *testing.T) {
 		{func(c *sim.Config) { c.Machine.Switch = -1 }, "a machine's time -1: want a number, 0 or more"},
 		{func(c *sim.Config) { c.Machine.Send = func(_, _, _ int) float64 { return 1 } }, "a machine with one of Send and Receive: want both, or none"},
 		{func(c *sim.Config) { c.Machine.RendezvousFrom = -1 }, "a rendezvous from -1 words: want 0 or more"},
+		{func(c *sim.Config) { c.Machine.Capacity = -1 }, "a capacity of -1 messages: want 0 or more"},
 		{func(c *sim.Config) { c.MemoryBandwidth = 1 }, "a memory bandwidth beside that of a machine: want one of them"},
 		{func(c *sim.Config) { c.Share = true }, "a machine and links that are shared or store messages: want one of them"},
 		{func(c *sim.Config) { c.Machine.Processors, c.Sync = 1, true }, "steps in common and processors that ranks share: want one of them"},

@@ -32,6 +32,8 @@ type naiveMachine struct {
 	copies     [][]int           // per rank, of each step and after the last one: words
 	begins     map[[2]int]bool   // a rank and its step with which a part begins, but for the first
 	entering   []int             // ranks that enter their steps
+	begun      []*naiveMessage   // messages that have asked for their sending part
+	full       []*naiveMessage   // those that may not yet, since too many are under way
 }
 
 type naiveProcessor struct {
@@ -226,11 +228,31 @@ func (n *naiveMachine) enter(rank int) {
 		}
 		if n.eager(m) && mine || !n.eager(m) && m.ends == 2 {
 			m.Ready = n.now
-			n.ask(&naiveWork{kind: sends, rank: m.From, message: m, took: n.m.Send(m.From, m.To, m.Words)})
+			n.full = append(n.full, m)
+			n.askNext(m.From, m.To)
 		}
 		if !mine && m.flows {
 			n.receive(m)
 		}
+	}
+}
+
+// askNext has the messages from one rank to another ask that may.
+func (n *naiveMachine) askNext(from, to int) {
+	of := func(m *naiveMessage) bool { return m.From == from && m.To == to }
+	for _, m := range slices.DeleteFunc(slices.Clone(n.full), func(m *naiveMessage) bool { return !of(m) }) {
+		underWay := 0
+		for _, other := range n.begun {
+			if of(other) && n.eager(other) && !other.over {
+				underWay++
+			}
+		}
+		if n.m.Capacity > 0 && n.eager(m) && !n.apart(m) && underWay >= n.m.Capacity {
+			continue
+		}
+		n.ask(&naiveWork{kind: sends, rank: m.From, message: m, took: n.m.Send(m.From, m.To, m.Words)})
+		n.begun = append(n.begun, m)
+		n.full = slices.DeleteFunc(n.full, func(other *naiveMessage) bool { return other == m })
 	}
 }
 
@@ -323,6 +345,7 @@ func (n *naiveMachine) end(w *naiveWork) {
 		}
 	default:
 		m.over, m.End = true, n.now
+		n.askNext(m.From, m.To)
 		n.ranks[m.From].did.Sending += m.End - m.Start
 		r.did.Receiving += m.End - m.Start
 		if n.sent[m] && !n.eager(m) {
@@ -447,14 +470,14 @@ func TestMessagesThatAreWorkHaveTheTimesOfANaiveSimulation(t *testing.T) {
 	}
 	machines := []*sim.Machine{
 		{Send: affine(1, 0.25), Receive: affine(2, 0.5), RendezvousFrom: 6},
-		{Send: affine(1, 0), Receive: affine(1, 0), RendezvousFrom: 100, Call: 2, Step: 1, Processors: 2, Switch: 3},
+		{Send: affine(1, 0), Receive: affine(1, 0), RendezvousFrom: 100, Capacity: 1, Call: 2, Step: 1, Processors: 2, Switch: 3},
 		{Send: affine(0, 0), Receive: affine(0, 1), Processors: 3, Switch: 0.7, Step: 0.1},
-		{Send: affine(0.3, 0.01), Receive: affine(0.2, 0.3), RendezvousFrom: 3, Processors: 1, Switch: 1.9},
+		{Send: affine(0.3, 0.01), Receive: affine(0.2, 0.3), RendezvousFrom: 3, Capacity: 2, Processors: 1, Switch: 1.9},
 		{Send: affine(0.5, 0.3), Receive: affine(0.7, 0.2), RendezvousFrom: 4, Memory: 3.5, MemoryFrom: 4, Step: 0.3},
 		{Send: affine(1, 0.5), Receive: affine(1, 0.5), Memory: 1, MemoryFrom: 2, Processors: 2, Switch: 1},
 	}
 	hosts := []*sim.Machine{
-		{Send: affine(1, 0.25), Receive: affine(1, 0.2), RendezvousFrom: 6, RendezvousBetween: 3, Network: 0.9},
+		{Send: affine(1, 0.25), Receive: affine(1, 0.2), RendezvousFrom: 6, RendezvousBetween: 3, Capacity: 1, Network: 0.9},
 		{Send: affine(1, 0), Receive: affine(2, 0.1), RendezvousBetween: 50, Network: 1.5, Processors: 1, Switch: 1, Memory: 2, MemoryFrom: 3},
 	}
 	machines = append(machines, hosts...)

@@ -18,6 +18,7 @@ type processing struct {
 	queued     []queuedMessage // those of times
 	progress   []progress      // per message
 	processors []processor
+	pairs      map[ends]*pair // those between which messages have been under way, on a machine with a capacity
 
 	now       float64
 	events    calendar
@@ -39,6 +40,12 @@ type progress struct {
 	arrived            bool // its receiving part is over
 }
 
+// A pair is one rank that sends to another.
+type pair struct {
+	underWay int     // short messages
+	waiting  []int32 // those that wait for one of these to arrive, first come first
+}
+
 // A processor does one piece of work at a time.
 type processor struct {
 	queue []int32 // the work that waits, first come first
@@ -53,6 +60,7 @@ func newProcessing(c Config, p *programTable, n *network, links linkTable) *proc
 		queued:     makeList[queuedMessage](len(p.messages), len(p.messages)),
 		progress:   makeList[progress](len(p.messages), len(p.messages)),
 		processors: make([]processor, p.ranks),
+		pairs:      make(map[ends]*pair),
 		events:     newCalendar(),
 		entered:    make([]int32, p.ranks),
 	}
@@ -314,8 +322,42 @@ func (s *processing) endReady(i, rank int32) {
 		return
 	}
 	m.ready = s.now
-	took := s.machine.Send(int(m.from), int(m.to), s.length(i))
-	s.request(s.work.sending(i), m.from, took, s.entered[rank])
+	if s.counts(i) {
+		p := s.pairs[m.ends]
+		if p == nil {
+			p = new(pair)
+			s.pairs[m.ends] = p
+		}
+		if p.underWay == s.machine.Capacity {
+			p.waiting = append(p.waiting, i)
+			return
+		}
+		p.underWay++
+	}
+	s.requestSend(i, s.entered[rank])
+}
+
+// counts reports whether a message counts among those of the machine's capacity.
+func (s *processing) counts(i int32) bool {
+	return s.machine.Capacity > 0 && s.eager(i) && !s.apart(s.queued[i].ends)
+}
+
+// requestSend lets the sending part of a message begin.
+func (s *processing) requestSend(i, by int32) {
+	m := &s.queued[i]
+	s.request(s.work.sending(i), m.from, s.machine.Send(int(m.from), int(m.to), s.length(i)), by)
+}
+
+// makeRoom lets the next message of a pair begin, of which one has arrived.
+func (s *processing) makeRoom(e ends, by int32) {
+	p := s.pairs[e]
+	if len(p.waiting) == 0 {
+		p.underWay--
+		return
+	}
+	next := p.waiting[0]
+	p.waiting = p.waiting[1:]
+	s.requestSend(next, by)
 }
 
 // send starts a message, whose sender's processor switches to it for a time before.
@@ -362,6 +404,9 @@ func (s *processing) receive(i, by int32) {
 func (s *processing) deliver(i, by int32) {
 	m, p := &s.queued[i], &s.progress[i]
 	m.finish, p.arrived = s.now, true
+	if s.counts(i) {
+		s.makeRoom(m.ends, by)
+	}
 	if m.holder = notWaiting; !notAfter(m.start, m.ready) {
 		m.holder = 0 // the message has waited
 	}

@@ -44,6 +44,7 @@ func Machine(p *model.Profile, transport string, wordBytes int) (*sim.Machine, e
 		m.Send = func(_, _, words int) float64 { return link.Send.Time(bytes * float64(words)) }
 		m.Receive = func(_, _, words int) float64 { return link.Receive.Time(bytes * float64(words)) }
 		m.RendezvousFrom = int(math.Ceil(float64(link.RendezvousFrom) / bytes))
+		m.Capacity = link.Capacity
 	}
 	return m, nil
 }

@@ -7,11 +7,15 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
+// Capacity is how many short messages of a context a rank may send to another one that has
+// received none of them.
+const Capacity = 2
+
 const (
-	depth       = 2    // cells of a link: the most messages that are unread
-	inlineMax   = 32   // bytes of the longest inline message
-	bufferedMax = 1024 // bytes of the longest buffered message
-	cacheLine   = 64   // bytes
+	depth       = Capacity // cells of a link: the most messages that are unread
+	inlineMax   = 32       // bytes of the longest inline message
+	bufferedMax = 1024     // bytes of the longest buffered message
+	cacheLine   = 64       // bytes
 )
 
 // A link carries the messages of one context from one rank to another: a ring of

@@ -2,6 +2,10 @@ package shm
 
 import "fmt"
 
+// Capacity is how many short messages a rank may send to another one that has received none
+// of them: the cells of a ring, of which there are fewer in a job of more than 181 ranks.
+const Capacity = 16
+
 const (
 	headerLen       = 4 << 10 // bytes of the segment's header
 	stagingReserved = 3       // staging buffers of a rank that are not for messages of steps
@@ -37,7 +41,7 @@ type layout struct {
 }
 
 func layoutOf(size int) layout {
-	l := layout{size: size, depth: 16, buffers: 32, stagingLen: 64 << 10}
+	l := layout{size: size, depth: Capacity, buffers: 32, stagingLen: 64 << 10}
 	for l.depth > 2 && l.depth*size*size > 1<<20/2 { // rings of 32 MiB, then more
 		l.depth /= 2
 	}
