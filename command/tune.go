@@ -304,6 +304,10 @@ func (t *tuning) link(ctx context.Context, transport string, processors int) (mo
 		linkJob{&rows.Send, "send-overhead", "", 2, t.sizes()},
 		linkJob{&rows.Receive, "receive-overhead", "", 2, t.sizes()},
 		linkJob{&rows.Shared, "shift", "direct", max(2, processors*tune.PerProcessor), t.sizes()})
+	rows.Turns = make([][]bench.Row, len(tune.TurnCalls))
+	for i, c := range tune.TurnCalls {
+		jobs = append(jobs, linkJob{&rows.Turns[i], c.Collective.String(), c.Algorithm, max(2, processors*tune.PerProcessor), shortest})
+	}
 	m := measurement{progress: t.progress}
 	for _, job := range jobs {
 		m.all += len(job.sizes) * t.repeats

@@ -9,6 +9,8 @@ import (
 	"github.com/chorale-go/chorale/internal/predict"
 	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
+	"github.com/chorale-go/chorale/transport/inproc"
+	"github.com/chorale-go/chorale/transport/shm"
 )
 
 // Rows are what a link is made of: rows of package bench, each measured several times.
@@ -24,6 +26,10 @@ type Rows struct {
 	Receive []bench.Row // receive overheads between two ranks
 	Shared  []bench.Row // shifts by 1 between PerProcessor ranks for each processor
 
+	// Turns are those of each of [TurnCalls] between these ranks, of 8 bytes, without the shift:
+	// only [Link] needs them.
+	Turns [][]bench.Row
+
 	Pipeline []bench.Row // broadcasts between two ranks in pieces of PieceBytes: only [Between] needs them
 }
 
@@ -33,6 +39,16 @@ const (
 	PieceBytes   = 64
 	PerProcessor = 2
 )
+
+// A TurnCall is a collective in which ranks that share processors take turns.
+type TurnCall struct {
+	Collective sched.Collective
+	Algorithm  string
+}
+
+// TurnCalls are those from which the cost of a switch follows, beside a shift: how often
+// processors switch depends on who waits for whom, which one call tells badly.
+var TurnCalls = []TurnCall{{sched.Bcast, "binomial"}, {sched.Reduce, "binomial"}, {sched.AllToAll, "direct"}}
 
 // most of a message is its own: what a call takes beside it is at most this part of the
 // fastest message, and what a step takes beside it this part of what a step with one message
@@ -48,13 +64,16 @@ const most = 0.5
 // what a shift takes is that of its messages at both ends, and of switching to each rank. A
 // message is a rendezvous from the first size on whose sender waits for its receiver. What
 // that takes of its sender is what the receiver's part and a rank's turn leave of a shift. How
-// often processors switch follows from the simulation: the cost of a switch is that with which
-// a simulated shift takes as long as the measured one.
+// often processors switch follows from the simulation: the cost of a switch is the median of those
+// with which the simulated shift and [TurnCalls] take as long as the measured ones.
 func Link(transport string, processors int, r Rows) (l model.Link, err error) {
 	for _, rows := range [][]bench.Row{r.OneWay, r.Exchange, r.Send, r.Receive, r.Shared, r.Call, r.Rate} {
 		if len(rows) == 0 {
 			return l, notAll(transport)
 		}
+	}
+	if len(r.Turns) != len(TurnCalls) {
+		return l, notAll(transport)
 	}
 	send, receive, shared := bySize(points(r.Send)), bySize(points(r.Receive)), bySize(points(r.Shared))
 	least := shortest(send)
@@ -94,7 +113,8 @@ func Link(transport string, processors int, r Rows) (l model.Link, err error) {
 		}
 	}
 	l.Send = Fit(sent)
-	l.Switch, err = switching(l, processors, int(shared[0][0].Bytes), shortest(shared))
+	l.Capacity = capacities[transport]
+	l.Switch, err = switching(l, processors, append([]turns{{TurnCall{sched.Shift, "direct"}, shared[0]}}, turnsOf(r)...))
 	return l, err
 }
 
@@ -132,27 +152,50 @@ func pair(transport string, processors int, r Rows, step func(call float64) mode
 	return l
 }
 
-// switching returns the time of a switch with which a shift of some bytes between PerProcessor
-// ranks for each processor takes as long in the simulation as it was measured.
-func switching(l model.Link, processors, bytes int, measured model.Estimate) (e model.Estimate, err error) {
-	call := predict.Call{Collective: sched.Shift, Algorithm: "direct", Ranks: max(2, processors*PerProcessor), Bytes: bytes, Transport: l.Transport}
-	solve := func(want float64) float64 {
-		lo, hi := 0.0, want
-		for range 40 {
-			l.Switch = model.Exactly((lo + hi) / 2)
-			took, failed := predict.TimeInLoop(&model.Profile{Node: model.Node{Processors: processors}, Links: []model.Link{l}}, call, -1)
-			if failed != nil {
-				err = failed
-			}
-			if took < want {
-				lo = l.Switch.Value
-			} else {
-				hi = l.Switch.Value
-			}
-		}
-		return lo
+// capacities are how many short messages the transports keep for a receiver: of these, those
+// that have cells for them.
+var capacities = map[string]int{"inproc": inproc.Capacity, "shm": shm.Capacity}
+
+// turns are the times of a call of PerProcessor ranks for each processor.
+type turns struct {
+	TurnCall
+	times []Point
+}
+
+func turnsOf(r Rows) (all []turns) {
+	for i, rows := range r.Turns {
+		all = append(all, turns{TurnCalls[i], points(rows)})
 	}
-	return model.Estimate{Value: solve(measured.Value), Low: solve(measured.Low), High: solve(measured.High)}, err
+	return all
+}
+
+// switching returns the time of a switch with which calls take as long in the simulation as
+// they were measured: the middle one of all times.
+func switching(l model.Link, processors int, calls []turns) (model.Estimate, error) {
+	var all []float64
+	for _, c := range calls {
+		for _, p := range c.times {
+			call := predict.Call{
+				Collective: c.Collective, Algorithm: c.Algorithm, Ranks: max(2, processors*PerProcessor),
+				Bytes: int(p.Bytes), Transport: l.Transport,
+			}
+			lo, hi := 0.0, p.Time
+			for range 40 {
+				l.Switch = model.Exactly((lo + hi) / 2)
+				took, err := predict.TimeInLoop(&model.Profile{Node: model.Node{Processors: processors}, Links: []model.Link{l}}, call, bench.RotatingRoot)
+				if err != nil {
+					return model.Estimate{}, err
+				}
+				if took < p.Time {
+					lo = l.Switch.Value
+				} else {
+					hi = l.Switch.Value
+				}
+			}
+			all = append(all, lo)
+		}
+	}
+	return estimate(all), nil
 }
 
 // shortest returns the time of the least size.
