@@ -59,6 +59,8 @@ type Endpoint struct {
 	bulk     []byte   // where bytes are read to that are combined then
 	contexts []uint32 // that a link admits
 
+	combining bool // the fast path is in a Combine, or that has panicked
+
 	nextReason int // the place of the next text of a reason for which a communicator is revoked
 }
 
@@ -197,6 +199,10 @@ func (e *Endpoint) Start(ctx context.Context, step transport.Step) (transport.Pe
 
 // unlock wakes the peers that sleep for what was done, and releases the lock.
 func (e *Endpoint) unlock() {
+	if e.combining {
+		e.combining = false
+		e.engine.Fail(transport.ErrPanicked)
+	}
 	e.wakePeers()
 	e.engine.UnlockNow()
 }

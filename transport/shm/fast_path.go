@@ -178,7 +178,7 @@ func (l *link) wholeMessage(c *cell, k frameKind, size uint32) (p []byte, whole 
 }
 
 // landFast does with a message what its receive says. A Combine that panics fails the
-// endpoint.
+// endpoint, when it is unlocked.
 func (e *Endpoint) landFast(r *transport.Recv, p []byte) {
 	if r.Combine == nil {
 		copy(r.Into, p)
@@ -187,12 +187,7 @@ func (e *Endpoint) landFast(r *transport.Recv, p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	returned := false
-	defer func() {
-		if !returned {
-			e.engine.Fail(transport.ErrPanicked)
-		}
-	}()
+	e.combining = true
 	r.Combine(r.Into, r.Held, p)
-	returned = true
+	e.combining = false
 }
