@@ -258,6 +258,9 @@ func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, err
 	case errors.Is(err, fs.ErrNotExist) && !named:
 		e.NotPredicted = noProfile
 		return nil, nil
+	case err != nil && !named:
+		e.NotPredicted = err.Error()
+		return nil, nil
 	case err != nil:
 		return nil, err
 	case x.hosts != "":
