@@ -166,6 +166,8 @@ func (x *explainer) validate(sized bool) error {
 		return fmt.Errorf("--measure and --transport mpi: want chorale bench --transport mpi")
 	case x.measure && x.processors > 0:
 		return fmt.Errorf("--measure and --processors %d: what is measured has this machine's", x.processors)
+	case x.measure && x.collective == sched.Shift && x.root != 1%x.ranks:
+		return fmt.Errorf("--measure and a shift by %d: chorale bench measures shifts by 1: want --root 1", x.root)
 	case x.measure && (x.constraints.Ordered || x.constraints.Uneven):
 		return fmt.Errorf("--measure and --ordered or --uneven: want chorale bench %v:uneven or %v:func", x.collective, x.collective)
 	}
@@ -255,6 +257,9 @@ func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, err
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !named:
 		e.NotPredicted = noProfile
+		return nil, nil
+	case err != nil && !named:
+		e.NotPredicted = err.Error()
 		return nil, nil
 	case err != nil:
 		return nil, err

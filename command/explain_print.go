@@ -121,7 +121,11 @@ func (e *explanation) printCompared(out *strings.Builder) error {
 	}
 	lines := [][]string{head}
 	add := func(name string, time float64, what string) {
-		line := []string{name, digits(time), what}
+		unit := ""
+		if name == measuredName { // beside times in the textbook's unit
+			unit = " µs"
+		}
+		line := []string{name, digits(time) + unit, what}
 		if e.Prices != nil {
 			ratio := "-"
 			if e.Predicted != nil && time > 0 {
@@ -152,10 +156,13 @@ func (e *explanation) printCompared(out *strings.Builder) error {
 			other := e.Rivals[0]
 			what += fmt.Sprintf("; of %s %s µs%s", other.Algorithm, digits(other.Measured.Median), other.Measured.unsure())
 		}
-		add("measured", m.Median, what)
+		add(measuredName, m.Median, what)
 	}
 	return printTable(out, lines)
 }
+
+// measuredName is the name of the line that says what a call took.
+const measuredName = "measured"
 
 // otherRivals is how many other algorithms the text names.
 const otherRivals = 3

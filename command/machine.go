@@ -93,6 +93,20 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 	return err
 }
 
+// prices returns those by which the formulas choose an algorithm for m words on the machine: the
+// line on which its messages of m words are.
+func (f *machineFlags) prices(m int) (model.Model, error) {
+	p, err := readProfile(f.profile)
+	if err != nil {
+		return model.Model{}, err
+	}
+	link, err := p.Link(f.transport.value)
+	if err != nil {
+		return model.Model{}, err
+	}
+	return predict.TextbookModel(p, link, wordBytes, wordBytes*float64(m)), nil
+}
+
 // linkBetween returns the link between hosts: over the transport that is named, or else the one
 // that was measured between hosts, or TCP within a host, as if the network were as fast.
 func (f *machineFlags) linkBetween(p *model.Profile) (model.Link, error) {

@@ -187,6 +187,11 @@ in, and end quietly if the job ends before.`,
 			if name := os.Getenv(trace.Variable); traceFile == "" && name != trace.Sent {
 				traceFile = name
 			}
+			if text := os.Getenv(trace.BufferVariable); text != "" && traceFile != "" && !cmd.Flags().Changed("trace-buffer") {
+				if err := buffer.Set(text); err != nil {
+					return callErrorf("%s=%s: %w", trace.BufferVariable, text, err)
+				}
+			}
 			if traceFile != "" {
 				inner := run
 				run = func(cfg launch.Config) error { return tracedRun(cmd, cfg, traceFile, buffer, inner) }

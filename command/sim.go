@@ -100,15 +100,17 @@ gives.`,
 	format := addFormat(cmd, "table", "csv", "json", "trace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *against != "" {
+			for _, name := range []string{"best", "all", "tables"} {
+				if cmd.Flags().Changed(name) {
+					return callErrorf("--%s and --against: want one of them", name)
+				}
+			}
 			return s.against(cmd, *against, args, format.value, *output)
 		}
 		if *output != "" {
 			return callErrorf("-o %s: want --against TIMELINE, or chorale draw for a picture of a simulation alone", *output)
 		}
-		if *fastest < 0 {
-			return callErrorf("--best %d: want 1 or more", *fastest)
-		}
-		if *fastest < 0 {
+		if cmd.Flags().Changed("best") && *fastest < 1 {
 			return callErrorf("--best %d: want 1 or more", *fastest)
 		}
 		each := s.each()

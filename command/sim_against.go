@@ -54,6 +54,7 @@ func (s *simulation) against(cmd *cobra.Command, name string, args []string, for
 		return err
 	}
 	c := newComparison(kind, kinds[kind], r)
+	c.Transport = e.transport
 	c.Notes = append([]string{}, f.Notes...)
 	if len(others) > 0 {
 		c.Notes = append(c.Notes, fmt.Sprintf("the timeline has other calls, as %v", others[0]))

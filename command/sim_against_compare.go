@@ -17,11 +17,12 @@ type comparison struct {
 	P          int     `json:"p"`
 	Root       int     `json:"root"`
 	M          int     `json:"m"`
-	Line       string  `json:"line"`     // of the program
-	Calls      int     `json:"calls"`    // that are in the timeline
-	Compared   int     `json:"compared"` // of them, the faster half
-	Real       float64 `json:"real"`     // seconds of one, the mean, from when the last rank came
-	Simulated  float64 `json:"simulated"`
+	Line       string  `json:"line"`      // of the program
+	Calls      int     `json:"calls"`     // that are in the timeline
+	Compared   int     `json:"compared"`  // of them, the faster half
+	Real       float64 `json:"real"`      // seconds of one, the mean, from when the last rank came
+	Simulated  float64 `json:"simulated"` // in the unit of ts, or over a transport of the profile in µs
+	Transport  string  `json:"transport,omitempty"`
 
 	Steps  []comparedStep `json:"steps"`
 	Rest   comparedShare  `json:"rest"`   // after the last message

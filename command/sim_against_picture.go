@@ -58,6 +58,9 @@ func (c *comparison) picture(title string, r *sim.Result) draw.Comparison {
 		Title: title, Simulated: c.Simulated, Real: c.Real, Rest: draw.ComparedShare(c.Rest), Ranks: make([]draw.ComparedRank, c.P),
 		Note: fmt.Sprintf("%s at %s. Above, the mean of the faster %d; below, the ranks in the median of these. Either whole is as wide as the axis.", plural(c.Calls, "call"), c.Line, c.Compared),
 	}
+	if c.Transport != "" {
+		p.Unit = "µs"
+	}
 	if c.Parts > 0 {
 		p.Note += fmt.Sprintf(" Real and simulated part in step %d.", c.Parts)
 	}

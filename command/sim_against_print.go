@@ -20,11 +20,7 @@ func (c *comparison) print(w io.Writer, title string) error {
 	say("%s", title)
 	say("%s at %s, of which the faster %d are compared", plural(c.Calls, "call"), c.Line, c.Compared)
 	say("real %s from when the last rank came, on average", secondsText(c.Real))
-	unit := ""
-	if c.Simulated > 0 {
-		unit = ", of which 1 would be " + secondsText(c.Real/c.Simulated)
-	}
-	say("simulated %.4g in the unit of ts%s", c.Simulated, unit)
+	say("%s", c.simulatedText())
 	fmt.Fprintln(w)
 	shown := slices.Clone(c.Steps)
 	if len(shown) > maxCompared {
@@ -71,6 +67,22 @@ func (c *comparison) print(w io.Writer, title string) error {
 		say("note: %s", note)
 	}
 	return nil
+}
+
+// simulatedText says what the simulation takes: on a machine that was measured, in seconds.
+func (c *comparison) simulatedText() string {
+	if c.Transport != "" {
+		text := fmt.Sprintf("simulated %s on this machine over %s", secondsText(c.Simulated*1e-6), c.Transport)
+		if c.Simulated > 0 {
+			text += fmt.Sprintf(", and the real time is %.3g times as long", c.Real/(c.Simulated*1e-6))
+		}
+		return text
+	}
+	text := fmt.Sprintf("simulated %.4g in the unit of ts", c.Simulated)
+	if c.Simulated > 0 {
+		text += ", of which 1 would be " + secondsText(c.Real/c.Simulated)
+	}
+	return text
 }
 
 func sharePercent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }

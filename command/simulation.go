@@ -193,6 +193,9 @@ func (s *simulation) scenario(cmd *cobra.Command, arg string) (*scenario, error)
 	}
 	if e.twoPrices {
 		e.formula = nil // it has one price for all messages
+		if err == nil && s.isBest() {
+			err = fmt.Errorf("--algorithm best and messages between hosts at another price: the formulas have one for all: want --best 1, which simulates")
+		}
 	}
 	var fault *sched.Fault
 	if err != nil && !errors.As(err, &fault) {

@@ -57,14 +57,18 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 		return choice.Algorithm, choice.Why, err
 	case !s.isBest():
 		return selection.WithHosts(c, s.algorithm, hosts), "", nil
-	case s.between.given():
-		return "", "", fmt.Errorf("--algorithm best with --ts-between or --tw-between: the formulas have one price for all messages: want --best 1, which simulates")
 	}
 	needs, err := s.constraints(s.algorithm)
 	if err != nil {
 		return "", "", err
 	}
-	pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), s.model(), needs)
+	prices := s.model()
+	if s.machine.given(cmd) {
+		if prices, err = s.machine.prices(m); err != nil {
+			return "", "", err
+		}
+	}
+	pick, err := algo.Cheapest(c, p, s.root, float64(whole(c, p, m)), whole(c, p, wordBytes*m), prices, needs)
 	if err != nil {
 		return "", "", err
 	}

@@ -106,10 +106,14 @@ stay. Jobs on this machine read the selections when they start: see chorale run
 		if err != nil {
 			return err
 		}
+		if hosts != nil && s != nil {
+			return callErrorf("--select and --hosts: selections are for jobs on this machine: want one of them")
+		}
+		if err := mayWriteProfile(file); err != nil {
+			return callError{err}
+		}
 		t := tuning{effort: effortOf(quick), progress: terminal(os.Stderr)}
 		switch {
-		case hosts != nil && s != nil:
-			return callErrorf("--select and --hosts: selections are for jobs on this machine: want one of them")
 		case hosts != nil:
 			err = t.measureHosts(ctx, hosts, hostsTuning{Transports: transports.values, Quick: quick}, profile)
 		case s != nil:
@@ -169,15 +173,22 @@ func readProfile(file string) (*model.Profile, error) {
 
 // oldProfile returns the profile that a new one replaces, or an empty one if there is none.
 func oldProfile(file string) (*model.Profile, error) {
-	p, err := readProfile(file)
+	path, err := profilePath(file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := machine.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &model.Profile{Version: model.ProfileVersion}, nil
+	}
+	if err != nil && !errors.As(err, new(*fs.PathError)) { // what the file has in it
+		err = fmt.Errorf("%w: it is not replaced: want it removed, or --profile with another file", err)
 	}
 	return p, err
 }
 
-// writeProfile replaces a file at once, so that nobody reads a part of it.
-func writeProfile(file string, p *model.Profile) error {
+// mayWriteProfile returns why the profile cannot be written, before it is measured for minutes.
+func mayWriteProfile(file string) error {
 	path, err := profilePath(file)
 	if err != nil {
 		return err
@@ -187,19 +198,33 @@ func writeProfile(file string, p *model.Profile) error {
 			return err
 		}
 	}
+	probe, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("the profile cannot be written there: %w", err)
+	}
+	probe.Close()
+	return os.Remove(probe.Name())
+}
+
+// writeProfile replaces a file at once, so that nobody reads a part of it.
+func writeProfile(file string, p *model.Profile) error {
+	path, err := profilePath(file)
+	if err != nil {
+		return err
+	}
 	var text bytes.Buffer
 	if err := p.Write(&text); err != nil {
 		return err
 	}
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := os.WriteFile(fresh, text.Bytes(), 0o666); err != nil {
-		return err
+	err = os.WriteFile(fresh, text.Bytes(), 0o666)
+	if err == nil {
+		err = os.Rename(fresh, path)
 	}
-	if err := os.Rename(fresh, path); err != nil {
+	if err != nil {
 		os.Remove(fresh)
-		return err
 	}
-	return nil
+	return err
 }
 
 // An effort is how thoroughly a machine is measured.

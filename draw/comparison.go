@@ -1,6 +1,7 @@
 package draw
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -13,13 +14,17 @@ type Comparison struct {
 	Title, Note string
 	Notes       []string // of the page, below the table
 
-	Simulated float64 // the whole, in the unit of ts
+	Simulated float64 // the whole, in Unit
+	Unit      string  // of the simulation, as in µs; "" for the unit of ts
 	Real      float64 // the whole, in seconds
 
 	Steps []ComparedStep // in the order of the simulated timeline
 	Rest  ComparedShare  // after the last message
 	Ranks []ComparedRank
 }
+
+// unit returns the unit of the simulated time.
+func (c *Comparison) unit() string { return cmp.Or(c.Unit, "the unit of ts") }
 
 // A ComparedShare is a part of the whole time.
 type ComparedShare struct{ Simulated, Real float64 }
@@ -153,7 +158,7 @@ func (f *comparisonFigure) drawAxes() {
 		}
 		f.text(f.left+f.width/2, y+text+beyond, name, "text-anchor", "middle", "style", "font-size:13px;fill:"+muted)
 	}
-	scale(top, -4, -9, -17, f.Simulated, "simulated time, in the unit of ts")
+	scale(top, -4, -9, -17, f.Simulated, "simulated time, in "+f.unit())
 	scale(bottom, 4, 18, 19, f.Real*size, "real time in "+unit+", from when the last rank came")
 }
 

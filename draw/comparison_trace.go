@@ -23,7 +23,7 @@ func CompareTrace(w io.Writer, c Comparison) error {
 	t := traceevent.NewWriter(w,
 		traceevent.Pair{Name: "title", Value: c.Title},
 		traceevent.Pair{Name: "real seconds", Value: c.Real},
-		traceevent.Pair{Name: "simulated, in the unit of ts", Value: c.Simulated})
+		traceevent.Pair{Name: "simulated, in " + c.unit(), Value: c.Simulated})
 	for _, process := range []int{simulatedProcess, realProcess} {
 		simulated := process == simulatedProcess
 		slice := func(track, step int, start, end ComparedShare, parts bool) {

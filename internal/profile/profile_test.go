@@ -46,6 +46,15 @@ func TestTheTextHasTheLimitOfTheMachine(t *testing.T) {
 	}
 }
 
+// Times of calls are estimates, which may come to more than there was.
+func TestNoMoreThanAllOfTheTimeIsSaidToBeInCalls(t *testing.T) {
+	report := Join([]Record{{Size: 1, Elapsed: 1, Rows: []Row{{Place: Place{"a/b.go", 1, "barrier"}, Calls: 1, Time: 1.03}}}})
+	var out strings.Builder
+	if err := report.WriteText(&out); err != nil || !strings.Contains(out.String(), " 100% of it in calls") {
+		t.Errorf("error %v, not 100%% in\n%s", err, &out)
+	}
+}
+
 func TestLinesThatThereIsNoRoomForAreOthers(t *testing.T) {
 	var records []Record
 	for rank := range 2 {

@@ -28,7 +28,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		waiting = percent(*r.Waiting, r.Elapsed) + " waiting for late ranks"
 	}
 	ranks := fmt.Sprintf("profile: %d %s%s, %s;", r.Ranks, plural(r.Ranks), of, seconds(r.Elapsed))
-	spent := fmt.Sprintf("%s of it in calls, %s", percent(r.Time, r.Elapsed), waiting)
+	spent := fmt.Sprintf("%s of it in calls, %s", percent(min(r.Time, r.Elapsed), r.Elapsed), waiting)
 	between := " "
 	if utf8.RuneCountInString(ranks+between+spent) > columns {
 		between = "\n  "

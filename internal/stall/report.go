@@ -324,11 +324,15 @@ func (r *Report) likelyCause() string {
 	waiters := make(map[int][]int)
 	missed := make(map[int]string) // a call that the rank has not made
 	anybody := []int{}             // ranks that wait for any other
+	themselves := []int{}          // ranks that wait for themselves alone
 	for rank := range r.Ranks {
 		for i := range r.Ranks[rank].Waits {
 			w := &r.Ranks[rank].Waits[i]
 			if w.Peers == nil {
 				anybody = append(anybody, rank)
+			}
+			if slices.Equal(w.Peers, []int{rank}) && !slices.Contains(themselves, rank) {
+				themselves = append(themselves, rank)
 			}
 			for _, peer := range w.Peers {
 				if peer < 0 || peer >= len(r.Ranks) || peer == rank || len(r.Ranks[peer].Waits) > 0 {
@@ -346,6 +350,11 @@ func (r *Report) likelyCause() string {
 	if len(waiters) == 0 {
 		if len(anybody) > 0 {
 			return ranklist.Name(anybody) + ": no rank sends the message that is waited for"
+		}
+		if len(themselves) > 0 {
+			one := "waits for itself, and cannot go on unless another goroutine of its"
+			several := "wait for themselves, and cannot go on unless other goroutines of theirs"
+			return subject(themselves, one+" makes", several+" make") + " a call: want SendRecv, StartSend or StartRecv"
 		}
 		return "all ranks that are waited for wait as well, in the same calls: their messages are on the way"
 	}

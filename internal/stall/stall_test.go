@@ -92,7 +92,9 @@ func TestTheCauseIsTheRankThatTheOthersWaitFor(t *testing.T) {
 		"a cycle":                        {[]Rank{in(1, 0, 1), in(2, 0, 0)}, nil, "these ranks wait for each other, "},
 		"a message that nobody sends":    {[]Rank{{Waits: []Wait{{Tag: 7}}}, idle}, nil, "rank 0: no rank sends the message that is waited for"},
 		"messages that are on their way": {[]Rank{in(0, 3, 1), in(0, 3, 0)}, nil, "all ranks that are waited for wait as well"},
-		"a peer that the job has not":    {[]Rank{in(0, 3, 9), idle}, nil, "all ranks that are waited for wait as well"},
+		"a message of oneself": {[]Rank{{Waits: []Wait{{Peers: []int{0}}}}, in(0, 3, 0)}, nil,
+			"rank 0 waits for itself, and cannot go on unless another goroutine of its makes a call: want SendRecv, StartSend or StartRecv"},
+		"a peer that the job has not": {[]Rank{in(0, 3, 9), idle}, nil, "all ranks that are waited for wait as well"},
 	} {
 		r := New(len(test.ranks))
 		copy(r.Ranks, test.ranks)
