@@ -207,7 +207,7 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 		return nil, callError{err}
 	}
 	e := &explanation{
-		Collective: x.collective.String(), Algorithm: schedule.Algorithm, Selected: selected.Algorithm, Why: selected.Why, Named: x.algorithm != "",
+		Collective: x.collective.String(), Algorithm: schedule.Algorithm, Selected: selected.Algorithm, Why: selected.Why(), Named: x.algorithm != "",
 		Ranks: x.ranks, Root: x.root, Bytes: x.bytes, Transport: q.Transport, Processors: q.Processors, Hosts: x.hosts,
 		Parts: []explain.Part{}, Rivals: []rival{}, SimulatedSizes: []int{}, SimulatedRanks: []int{},
 	}
@@ -338,7 +338,7 @@ func changesBySize(q selection.Query, samples []explain.Sample) ([]explain.Range
 	return explain.Changes(sizes, true, func(bytes int) (explain.Choice, error) {
 		q.Bytes = bytes
 		c, err := selection.Choose(q)
-		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why()}, err
 	}, samples)
 }
 
@@ -351,6 +351,6 @@ func changesByRanks(q selection.Query, samples []explain.Sample) ([]explain.Rang
 	return explain.Changes(numbers, false, func(p int) (explain.Choice, error) {
 		q.Ranks = p
 		c, err := selection.Choose(q)
-		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why()}, err
 	}, samples)
 }

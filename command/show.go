@@ -118,7 +118,7 @@ complete as well: a program that knows nothing of chorale can replay it.
 					if err != nil {
 						return callError{err}
 					}
-					algorithm, why = choice.Algorithm, choice.Why
+					algorithm, why = choice.Algorithm, choice.Why()
 				}
 				s, err := newSchedule(c, selection.WithHosts(c, algorithm, hosts), p, root, whole(c, p, int(bytes)), memory)
 				var unknown *sched.UnknownError

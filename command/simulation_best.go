@@ -54,7 +54,7 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 			q.Transport, choose = s.machine.transport.value, selectedHere
 		}
 		choice, err := choose(q)
-		return choice.Algorithm, choice.Why, err
+		return choice.Algorithm, choice.Why(), err
 	case !s.isBest():
 		return selection.WithHosts(c, s.algorithm, hosts), "", nil
 	case s.between.given():
