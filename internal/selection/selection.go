@@ -24,6 +24,19 @@ type Query struct {
 // oversubscribed reports whether the ranks outnumber the processors.
 func (q Query) oversubscribed() bool { return 0 < q.Processors && q.Processors < q.Ranks }
 
+// OnHosts returns the query for ranks on several hosts, as algo.FormatHosts writes them, at most
+// so many on each. Messages between hosts go over TCP, and a profile is of what one host does.
+func (q Query) OnHosts(hosts string, most int) Query {
+	q.Transport, q.Machine = "tcp", nil
+	if most > 1 {
+		q.Hosts = hosts
+	}
+	if q.Processors >= most {
+		q.Processors = 0 // each rank has one
+	}
+	return q
+}
+
 // A Choice is an algorithm, with its parameters if it has any. Forced is the entry of
 // CHORALE_ALGORITHM that says so, or "".
 type Choice struct {
