@@ -20,6 +20,14 @@ type rules map[sched.Collective][]rule
 
 // A table is the selection of one transport. Its rules come after those of every
 // transport.
+//
+// In a scan of oversubscribed ranks, each waits once and sends one message, where recursive
+// doubling takes 1.7 times as long in the median: with 3, 4, 8 and 16 ranks on two
+// processors, in November 2026, by
+//
+//	chorale bench scan exscan -n 3,4,8,16 --algorithm linear,recursive-doubling
+//
+// More ranks may have many processors, and then the number of steps counts.
 type table struct {
 	rules          rules
 	oversubscribed rules // after the other rules, where ranks outnumber processors
