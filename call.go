@@ -235,14 +235,11 @@ func (c *Comm) algorithm(key callKey, bytes int) (selection.Choice, error) {
 	q := selection.Query{
 		Collective: key.collective, Ranks: c.size, Bytes: bytes,
 		Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
-		Transport: c.job.config.Transport, Processors: c.job.config.Processors, Hosts: on.text,
+		Transport: c.job.config.Transport, Processors: c.job.config.Processors,
 		Machine: c.job.machine,
 	}
 	if on.count > 1 {
-		q.Transport, q.Machine = "tcp", nil // the profile is of what one host does
-		if q.Processors >= on.most {
-			q.Processors = 0 // each rank has one
-		}
+		q = q.OnHosts(on.text, on.most)
 	}
 	return selection.Choose(q)
 }

@@ -10,15 +10,16 @@ import (
 //
 // Cost: (p − 1)(α + nβ) + (p − 2) nγ.
 //
-// All messages are between neighbors. Prefer it for two or three ranks;
-// recursive-doubling is as good there and better elsewhere.
+// All messages are between neighbors, and there are fewest of them. Prefer it for
+// ranks that share processors; recursive-doubling is as good for two or three
+// ranks and better elsewhere.
 //
 // Grama et al., 4.3.
 var exscanLinear = Algorithm{
 	Collective: sched.ExScan,
 	Name:       "linear",
 	Formula:    "(p − 1)(α + nβ) + (p − 2) nγ",
-	Prefer:     "two or three ranks; a yardstick for the others",
+	Prefer:     "ranks that share processors; a yardstick for the others",
 	cost: func(c call, n float64) model.Cost {
 		cost := moves(c.p-1, n)
 		cost.Combines = float64(max(0, c.p-2)) * n

@@ -66,6 +66,9 @@ func Restricted(c sched.Collective, spec string, p int) (Restrictions, error) {
 		}
 		return Restrictions{Commutative: s.Commutative, EqualParts: s.Partitioned() && !s.Uneven && !s.EqualBlocks, EqualBlocks: s.EqualBlocks}, nil
 	}
+	if a := find(c, spec); a != nil && p > 0 && a.Restrictions.Allow(p) == nil {
+		return a.Restrictions, nil // a name alone: the values of parameters by default restrict no more
+	}
 	a, call, _, err := resolve(c, spec, p, 0, 0)
 	if err != nil {
 		return Restrictions{}, err

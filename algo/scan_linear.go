@@ -10,15 +10,16 @@ import (
 //
 // Cost: (p − 1)(α + nβ + nγ).
 //
-// All messages are between neighbors. Prefer it for two ranks;
-// recursive-doubling is as good there and better elsewhere.
+// All messages are between neighbors, and there are fewest of them. Prefer it for
+// ranks that share processors; recursive-doubling is as good for two ranks and
+// better elsewhere.
 //
 // Grama et al., 4.3.
 var scanLinear = Algorithm{
 	Collective: sched.Scan,
 	Name:       "linear",
 	Formula:    "(p − 1)(α + nβ + nγ)",
-	Prefer:     "two ranks; a yardstick for the others",
+	Prefer:     "ranks that share processors; a yardstick for the others",
 	cost:       func(c call, n float64) model.Cost { return sums(c.p-1, n) },
 	build: func(c call) generator {
 		return generator{blocks: 1, program: func(b *sched.Builder, rank int) {

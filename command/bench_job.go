@@ -57,26 +57,55 @@ func measure(ctx context.Context, c *chorale.Comm, transport string, config *ben
 // runProcesses starts this command again as the ranks, and reads the rows that rank 0
 // prints.
 func (m *measurement) runProcesses(ctx context.Context, ranks int, transport string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	config, err := json.Marshal(m.config)
-	if err != nil {
-		return err
-	}
-	command, stderr := []string{self, "bench-rank", string(config)}, untilDone{ctx, os.Stderr}
 	if transport == "mpi" {
+		command, err := rankCommand("bench-rank", m.config)
+		if err != nil {
+			return err
+		}
 		return readMeasured(m.add, func(printed io.Writer) error {
-			return runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, stderr)
+			return runMPI(ctx, slices.Concat(m.mpiexec, []string{"-n", strconv.Itoa(ranks)}, command), printed, untilDone{ctx, os.Stderr})
 		})
 	}
-	return runMeasured(ctx, launch.Config{Size: ranks, Transport: transport, Remote: m.remote, Program: self, Args: command[1:], Stderr: stderr}, m.add)
+	return runMeasured(ctx, launch.Config{Size: ranks, Transport: transport, Remote: m.remote}, "bench-rank", m.config, m.add)
+}
+
+// rankCommand returns this command as a rank that measures: a verb of newRankVerb, and what the
+// ranks have to know.
+func rankCommand(verb string, config any) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(config)
+	return []string{self, verb, string(text)}, err
+}
+
+// newRankVerb is a hidden verb of ranks that another verb starts, and to which it has written
+// what they have to know.
+func newRankVerb[T any](name, startedBy string, run func(ctx context.Context, c *chorale.Comm, config *T) error) *cobra.Command {
+	return &cobra.Command{
+		Use:    name + " CONFIG",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			config := new(T)
+			if err := json.Unmarshal([]byte(args[0]), config); err != nil {
+				return callErrorf("want a configuration that chorale %s has written: %w", startedBy, err)
+			}
+			chorale.Main(func(ctx context.Context, c *chorale.Comm) error { return run(ctx, c, config) })
+			return nil
+		},
+	}
 }
 
 // runMeasured starts this command again as the ranks of a job, and calls add with every value
 // that rank 0 prints.
-func runMeasured[T any](ctx context.Context, cfg launch.Config, add func(T)) error {
+func runMeasured[T any](ctx context.Context, cfg launch.Config, verb string, config any, add func(T)) error {
+	command, err := rankCommand(verb, config)
+	if err != nil {
+		return err
+	}
+	cfg.Program, cfg.Args, cfg.Stderr = command[0], command[1:], untilDone{ctx, os.Stderr}
 	cfg.Unlabeled, cfg.Grace, cfg.Guard = true, time.Second, []string{"guard"}
 	return readMeasured(add, func(printed io.Writer) error {
 		cfg.Stdout = printed
@@ -137,29 +166,15 @@ func (u untilDone) Write(p []byte) (int, error) {
 
 // newBenchRank is the verb of the ranks that bench starts.
 func newBenchRank() *cobra.Command {
-	return &cobra.Command{
-		Use:    "bench-rank CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var config benchConfig
-			if err := json.Unmarshal([]byte(args[0]), &config); err != nil {
-				return callErrorf("want a configuration that chorale bench has written: %w", err)
-			}
-			env, err := launch.Environment()
-			if err != nil {
-				return callError{err}
-			}
-			chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-				transport := env.Transport
-				if env.Mixed && config.Hosts > 1 {
-					transport = "auto" // shared memory within a host, TCP between hosts
-				}
-				return measure(ctx, c, transport, &config, func(row bench.Row) error {
-					return printJSON(os.Stdout, row)
-				})
-			})
-			return nil
-		},
-	}
+	return newRankVerb("bench-rank", "bench", func(ctx context.Context, c *chorale.Comm, config *benchConfig) error {
+		env, err := launch.Environment()
+		if err != nil {
+			return err
+		}
+		transport := env.Transport
+		if env.Mixed && config.Hosts > 1 {
+			transport = "auto" // shared memory within a host, TCP between hosts
+		}
+		return measure(ctx, c, transport, config, func(row bench.Row) error { return printJSON(os.Stdout, row) })
+	})
 }

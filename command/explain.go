@@ -29,9 +29,10 @@ func newExplain() *cobra.Command {
 		Short: "Say what a call runs, why, and where its time goes",
 		Long: `Say which algorithm a call runs on this machine and why, what it should take by the
 profile that chorale tune has made, where that time goes, and how far it is from the lower
-bound of any algorithm and from the next best one. SIZE is in bytes: of the vector, or of
-each rank's part of it where it is one part per rank (scatter, gather, allgather,
-reduce-scatter, alltoall).
+bound of any algorithm and from the next best one. With --profile, the machine is that of
+FILE: its processors count, and its selections, as in a job with --machine FILE. SIZE is in
+bytes: of the vector, or of each rank's part of it where it is one part per rank (scatter,
+gather, allgather, reduce-scatter, alltoall).
 
 The time is simulated, and so are its parts: again and again without one more effect, and
 the part of an effect is what the time falls by. The parts add up to the time:
@@ -79,7 +80,7 @@ explains an output.`,
 	flags.BoolVar(&x.constraints.Ordered, "ordered", false, "the operation does not commute")
 	flags.BoolVar(&x.constraints.Uneven, "uneven", false, "the ranks' parts differ in length, and SIZE is the mean")
 	flags.StringVar(&x.hosts, "hosts", "", "the ranks of each host, as in 4+4, or cyclic:2 (default: one host)")
-	flags.Var(&available, "processors", "the number of processors that the ranks share (default: this machine's, and of the simulation the profile's)")
+	flags.Var(&available, "processors", "the number of processors that the ranks share (default: this machine's, and of the simulation and with --profile the profile's)")
 	addProfile(cmd, &x.profile)
 	flags.BoolVar(&x.measure, "measure", false, "also measure the call, and the next best one")
 	flags.StringVar(&x.plot, "plot", "", "also draw the times, into an SVG `FILE`")
@@ -192,7 +193,15 @@ func (x *explainer) query() selection.Query {
 
 // explain explains the call. Named tells whether the profile is.
 func (x *explainer) explain(ctx context.Context, named bool) (*explanation, error) {
-	q, err := here(x.query())
+	profile, why, err := x.readProfile(named)
+	if err != nil {
+		return nil, callError{err}
+	}
+	of := profile
+	if !named { // jobs may take the rules of another one
+		of = nil
+	}
+	q, err := here(x.query(), of)
 	if err != nil {
 		return nil, callError{err}
 	}
@@ -209,13 +218,14 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 		return nil, callError{err}
 	}
 	e := &explanation{
-		Collective: x.collective.String(), Algorithm: schedule.Algorithm, Selected: selected.Algorithm, Why: selected.Why, Named: x.algorithm != "",
+		Collective: x.collective.String(), Algorithm: schedule.Algorithm, Selected: selected.Algorithm, Why: selected.Why(), Named: x.algorithm != "",
 		Ranks: x.ranks, Root: x.root, Bytes: x.bytes, Transport: q.Transport, Processors: q.Processors, Hosts: x.hosts,
-		Parts: []explain.Part{}, Rivals: []rival{}, SimulatedSizes: []int{}, SimulatedRanks: []int{},
+		Parts: []explain.Part{}, Rivals: []rival{}, SimulatedSizes: []int{}, SimulatedRanks: []int{}, NotPredicted: why,
 	}
-	profile, err := x.readProfile(e, named)
-	if err != nil {
-		return nil, callError{err}
+	if profile != nil {
+		if profile, err = x.use(e, profile, named); err != nil {
+			return nil, callError{err}
+		}
 	}
 	if profile != nil {
 		if err := x.predict(e, profile, call, q); err != nil {
@@ -237,33 +247,38 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 	return e, nil
 }
 
-const noProfile = "there is no profile of this machine: chorale tune makes one"
+const (
+	noProfile    = "there is no profile of this machine: chorale tune makes one"
+	oneHostAlone = "a profile knows one host alone"
+)
 
-// readProfile returns the profile, or nil if it does not say what the call takes: then the
-// explanation says why. It is an error if it was named and cannot be read.
-func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, error) {
+// readProfile returns the profile. If none was named, there may be none: then it says why not.
+func (x *explainer) readProfile(named bool) (p *model.Profile, why string, err error) {
+	if named {
+		p, err = readProfile(x.profile)
+		return p, "", err
+	}
 	if x.hosts != "" {
-		e.NotPredicted = "a profile knows one host alone"
-		if !named {
-			return nil, nil
-		}
+		return nil, oneHostAlone, nil
 	}
-	path, err := profilePath(x.profile)
-	if err != nil && !named {
-		e.NotPredicted = noProfile
-		return nil, nil
+	if _, err := profilePath(x.profile); err != nil {
+		return nil, noProfile, nil
 	}
-	p, err := readProfile(x.profile)
+	p, err = readProfile(x.profile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !named:
-		e.NotPredicted = noProfile
-		return nil, nil
-	case err != nil && !named:
-		e.NotPredicted = err.Error()
-		return nil, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, noProfile, nil
 	case err != nil:
-		return nil, err
-	case x.hosts != "":
+		return nil, err.Error(), nil
+	}
+	return p, "", nil
+}
+
+// use returns the profile, or nil if it does not say what the call takes: then the explanation
+// says why.
+func (x *explainer) use(e *explanation, p *model.Profile, named bool) (*model.Profile, error) {
+	if x.hosts != "" {
+		e.NotPredicted = oneHostAlone
 		return nil, nil
 	}
 	link, err := p.Link(e.Transport)
@@ -273,6 +288,10 @@ func (x *explainer) readProfile(e *explanation, named bool) (*model.Profile, err
 		}
 		e.NotPredicted = err.Error()
 		return nil, nil
+	}
+	path, err := profilePath(x.profile)
+	if err != nil {
+		return nil, err
 	}
 	e.Profile = &profileUsed{File: path, Made: link.Origin.Made, Host: link.Origin.Host, Processors: p.Node.Processors, Quiet: link.Origin.Quiet && p.Node.Origin.Quiet}
 	if x.processors > 0 {
@@ -343,7 +362,7 @@ func changesBySize(q selection.Query, samples []explain.Sample) ([]explain.Range
 	return explain.Changes(sizes, true, func(bytes int) (explain.Choice, error) {
 		q.Bytes = bytes
 		c, err := selection.Choose(q)
-		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why()}, err
 	}, samples)
 }
 
@@ -356,6 +375,6 @@ func changesByRanks(q selection.Query, samples []explain.Sample) ([]explain.Rang
 	return explain.Changes(numbers, false, func(p int) (explain.Choice, error) {
 		q.Ranks = p
 		c, err := selection.Choose(q)
-		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why}, err
+		return explain.Choice{Algorithm: c.Algorithm, Why: c.Why()}, err
 	}, samples)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +15,9 @@ import (
 
 // machineFlags are the flags of the machine that is simulated in place of the textbook's.
 type machineFlags struct {
-	profile   string
+	file      string
 	transport transports
+	read      func() (*model.Profile, error) // of the file, once
 }
 
 // transports is the value of a flag: the transport of ranks on one host, and perhaps, after
@@ -40,15 +42,19 @@ func (t *transports) Set(text string) error {
 // add adds the flags to a verb.
 func (f *machineFlags) add(cmd *cobra.Command) {
 	f.transport = transports{value: "shm"}
-	addProfile(cmd, &f.profile)
+	addProfile(cmd, &f.file)
+	f.read = sync.OnceValues(func() (*model.Profile, error) { return readProfile(f.file) })
 	cmd.Flags().Var(&f.transport, "transport", "simulate this machine, by its profile: ranks that exchange messages over "+oneOfText(tunedTransports)+
 		"; on hosts, over two of them, as in shm,tcp: within a host and between hosts")
 }
 
 // given reports whether a machine is simulated.
 func (f *machineFlags) given(cmd *cobra.Command) bool {
-	return cmd.Flags().Changed("profile") || cmd.Flags().Changed("transport")
+	return f.named(cmd) || cmd.Flags().Changed("transport")
 }
+
+// named reports whether its profile is named.
+func (f *machineFlags) named(cmd *cobra.Command) bool { return cmd.Flags().Changed("profile") }
 
 // ruled are the flags whose place a profile takes. On hosts, it leaves the topology and the
 // placement to theirs.
@@ -70,7 +76,7 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 	if hosts == nil && f.transport.between != "" {
 		return fmt.Errorf("--transport %s,%s on one host: want one transport, or --topology hosts:4x8, or other sizes", f.transport.value, f.transport.between)
 	}
-	p, err := readProfile(f.profile)
+	p, err := f.read()
 	if err != nil {
 		return err
 	}
@@ -96,7 +102,7 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 // prices returns those by which the formulas choose an algorithm for m words on the machine: the
 // line on which its messages of m words are.
 func (f *machineFlags) prices(m int) (model.Model, error) {
-	p, err := readProfile(f.profile)
+	p, err := f.read()
 	if err != nil {
 		return model.Model{}, err
 	}

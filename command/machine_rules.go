@@ -7,6 +7,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/machine"
 	"github.com/chorale-go/chorale/internal/selection"
+	"github.com/chorale-go/chorale/model"
 )
 
 // A rulesFlag names the profile by whose selections jobs choose algorithms.
@@ -45,9 +46,12 @@ func checkedMachine(file string) (string, error) {
 	return machine.Absolute(file)
 }
 
-// machineHere returns the rules by which a job on this machine chooses; nil for the built-in
-// tables.
-func machineHere() (*selection.Machine, error) {
+// machineRules returns the rules by which a job on the machine of a profile chooses, or on this
+// machine if the profile is nil; nil for the built-in tables.
+func machineRules(of *model.Profile) (*selection.Machine, error) {
+	if of != nil {
+		return selection.NewMachine(of.Selections), selection.ValidateMachine(of.Selections)
+	}
 	found, err := machine.Find(os.Getenv(machine.Variable))
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func linkOf(transport string) model.Link {
 // machineProfile FILE ALGORITHM writes a profile of this machine by whose rules an allreduce of
 // 100 bytes or less on 3 ranks takes the algorithm, over tcp and among goroutines.
 func machineProfile() {
-	p := model.Profile{Version: model.ProfileVersion, Node: model.Node{Processors: 1, Copy: model.Line(0, 1)}}
+	p := model.Profile{Version: model.ProfileVersion, Node: model.Node{Processors: processors.Available(), Copy: model.Line(0, 1)}}
 	p.Links = []model.Link{linkOf("inproc"), linkOf("tcp")}
 	for transport, available := range map[string]int{"tcp": processors.Available(), "inproc": processors.Parallel()} {
 		p.SetSelection(model.Selection{

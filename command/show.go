@@ -17,6 +17,7 @@ import (
 	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/selection"
 	"github.com/chorale-go/chorale/launch"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -114,11 +115,15 @@ complete as well: a program that knows nothing of chorale can replay it.
 				why := ""
 				if algorithm == "" {
 					q := selection.Query{Collective: c, Ranks: p, Bytes: int(bytes), Transport: transport.value, Processors: int(available), Hosts: hosts}
-					choice, err := selectedHere(q)
+					q, err := here(q, nil)
 					if err != nil {
 						return callError{err}
 					}
-					algorithm, why = choice.Algorithm, choice.Why
+					choice, err := selection.Choose(q)
+					if err != nil {
+						return callError{err}
+					}
+					algorithm, why = choice.Algorithm, choice.Why()
 				}
 				s, err := newSchedule(c, selection.WithHosts(c, algorithm, hosts), p, root, whole(c, p, int(bytes)), memory)
 				var unknown *sched.UnknownError
@@ -160,27 +165,20 @@ func chosenFor(c sched.Collective, bytes int) string {
 	return fmt.Sprintf(" for %s bytes: ", algo.FormatBytes(bytes))
 }
 
-// selectedHere returns the algorithm that a call selects in a job on this machine: see here.
-func selectedHere(q selection.Query) (selection.Choice, error) {
-	q, err := here(q)
-	if err != nil {
-		return selection.Choice{}, err
-	}
-	return selection.Choose(q)
-}
-
-// here completes a query with the transport and the processors of a job on this machine, or
-// on one with the processors of the query, unless that is 0. Ranks on several hosts use TCP,
-// and have a processor each.
-func here(q selection.Query) (_ selection.Query, err error) {
+// here completes a query with the transport, the processors and the rules of a job on this
+// machine, or of one on the machine of a profile, unless that is nil. Processors that the query
+// has stay. Ranks on several hosts use TCP, and have a processor each.
+func here(q selection.Query, of *model.Profile) (_ selection.Query, err error) {
 	switch {
 	case q.Processors > 0, q.Hosts != "":
+	case of != nil:
+		q.Processors = of.Node.Processors
 	case q.Transport == "inproc":
 		q.Processors = processors.Parallel()
 	default:
 		q.Processors = processors.Available()
 	}
-	if q.Machine, err = machineHere(); err != nil {
+	if q.Machine, err = machineRules(of); err != nil {
 		return q, err
 	}
 	switch {

@@ -31,8 +31,11 @@ With --profile or --transport, this machine is simulated, as chorale tune has me
 it: times are microseconds, a message takes what its length and transport tell, calls
 and steps cost what they do, messages share the memory, and ranks that outnumber the
 processors share these. On a topology of hosts, each host is such a machine, and
---transport shm,tcp names the transports within a host and between hosts. Then ts, tw and top are those of a message of m words, for the
-formula and the bound alone. docs/tune.md says what that leaves out.
+--transport shm,tcp names the transports within a host and between hosts. Then ts, tw
+and top are those of a message of m words, for the formula and the bound alone.
+Without --algorithm, a call takes what it takes in a job on that machine: with
+--profile, the processors and the selections of FILE count. docs/tune.md says what a
+simulation leaves out.
 
 Steps are counted from 1. A link such as 1→2 is one direction. Its load is the
 number of messages of one step that cross it; it is congested if that is more than
@@ -85,7 +88,7 @@ gives.`,
 	}
 	for name, usage := range map[string]string{
 		"ranks":     "the number of ranks, or several, as in 8, 1..64 or 2,4,10..20",
-		"algorithm": "algorithms, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call over tcp would select)",
+		"algorithm": "algorithms, with parameters if need be, see chorale list; or best, for the cheapest (default: the one that a call over tcp would select, or one on the machine that is simulated)",
 		"topology":  "networks (default: full, so that no two messages share a link; for matvec the mesh)",
 		"words":     "the m of the formulas, in words, or several (default: 1024, or a little more where that makes equal pieces; for matvec 1)",
 	} {

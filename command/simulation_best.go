@@ -8,6 +8,7 @@ import (
 
 	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/internal/selection"
+	"github.com/chorale-go/chorale/model"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -40,23 +41,19 @@ func (s *simulation) constraints(spec string) (algo.Constraints, error) {
 
 // choose returns the algorithm to simulate, and the reason for it unless it was named.
 func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (spec, why string, err error) {
-	hosts, some, err := s.hosts(p)
+	on, err := s.hosts(p)
 	switch {
 	case err != nil:
 		return "", "", err
 	case s.algorithm == "":
-		q := selection.Query{Collective: c, Ranks: p, Bytes: wordBytes * m, Transport: "tcp"}
-		if some {
-			q.Hosts = hosts
+		q, err := s.query(cmd, c, p, m, on)
+		if err != nil {
+			return "", "", err
 		}
-		choose := selection.Choose
-		if s.machine.given(cmd) {
-			q.Transport, choose = s.machine.transport.value, selectedHere
-		}
-		choice, err := choose(q)
-		return choice.Algorithm, choice.Why, err
+		choice, err := selection.Choose(q)
+		return choice.Algorithm, choice.Why(), err
 	case !s.isBest():
-		return selection.WithHosts(c, s.algorithm, hosts), "", nil
+		return selection.WithHosts(c, s.algorithm, on.text), "", nil
 	}
 	needs, err := s.constraints(s.algorithm)
 	if err != nil {
@@ -77,4 +74,26 @@ func (s *simulation) choose(cmd *cobra.Command, c sched.Collective, p, m int) (s
 		fmt.Fprintln(cmd.ErrOrStderr(), "chosen:", why)
 	}
 	return pick.Spec, why, nil
+}
+
+// query is what the selection of an algorithm depends on: in a job over TCP whose ranks have a
+// processor each, or in one on the machine that is simulated.
+func (s *simulation) query(cmd *cobra.Command, c sched.Collective, p, m int, on placed) (q selection.Query, err error) {
+	q = selection.Query{Collective: c, Ranks: p, Bytes: wordBytes * m, Transport: "tcp"}
+	if s.machine.given(cmd) {
+		var of *model.Profile
+		if s.machine.named(cmd) {
+			if of, err = s.machine.read(); err != nil {
+				return q, err
+			}
+		}
+		q.Transport = s.machine.transport.value
+		if q, err = here(q, of); err != nil {
+			return q, err
+		}
+	}
+	if on.hosts > 1 {
+		q = q.OnHosts(on.text, on.most)
+	}
+	return q, nil
 }

@@ -70,29 +70,35 @@ func (e *scenario) cheapest() model.Model {
 	return m
 }
 
-// hosts returns the hosts of ranks on the topology, as the parameter hosts of algorithms has
-// them; "" for one without hosts. Some says whether there are several hosts, and two ranks
-// share one.
-func (s *simulation) hosts(p int) (text string, some bool, err error) {
+// placed says which ranks share a host.
+type placed struct {
+	text        string // as the parameter hosts of algorithms has it; "" for a topology without hosts
+	hosts, most int    // the number of hosts, and the most ranks on one
+}
+
+// hosts returns which of the ranks on the topology share a host.
+func (s *simulation) hosts(p int) (on placed, err error) {
 	t, err := parseTopology(s.topology, p)
 	if s.topology == "" || err != nil {
-		return "", false, nil // an error that network reports
+		return on, nil // an error that network reports
 	}
 	hosts, ok := t.(*topo.Hosts)
 	if !ok {
-		return "", false, nil
+		return on, nil
 	}
 	at := topo.Identity(p)
 	if s.placement != "identity" {
 		if at, err = topo.ParsePlacement(s.placement, t); err != nil {
-			return "", false, withNearest(err)
+			return on, withNearest(err)
 		}
 	}
 	list := make([]int, p)
 	for r := range list {
 		list[r] = hosts.Host(at[r])
+		on.most = max(on.most, hosts.Size(list[r]))
 	}
-	return algo.FormatHosts(list), 1 < hosts.Count() && hosts.Count() < p, nil
+	on.text, on.hosts = algo.FormatHosts(list), hosts.Count()
+	return on, nil
 }
 
 // betweenText says what a message between hosts costs.

@@ -68,26 +68,17 @@ type tuneReport struct {
 // measureHosts measures hosts and the links between them, and puts what they take into a
 // profile.
 func (t *tuning) measureHosts(ctx context.Context, on *launch.Remote, what hostsTuning, into *model.Profile) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	for _, h := range on.Hosts {
 		what.Hosts = append(what.Hosts, h.Name)
 	}
 	what.Progress = t.progress != nil
-	text, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
 	t.showProgress("starting on %d hosts", len(on.Hosts))
 	defer t.showProgress("")
 	var measured *model.Profile
-	err = runMeasured(ctx, launch.Config{
+	err := runMeasured(ctx, launch.Config{
 		Size: len(on.Hosts), Transport: "tcp", Remote: on,
-		Program: self, Args: []string{"tune-rank", string(text)}, Stderr: untilDone{ctx, os.Stderr},
 		Stall: -1, // ranks wait while a pair measures
-	}, func(r tuneReport) {
+	}, "tune-rank", what, func(r tuneReport) {
 		if r.Profile != nil {
 			measured = r.Profile
 		} else {
@@ -106,29 +97,17 @@ func (t *tuning) measureHosts(ctx context.Context, on *launch.Remote, what hosts
 
 // newTuneRank is the verb of the ranks that tune starts on hosts.
 func newTuneRank() *cobra.Command {
-	return &cobra.Command{
-		Use:    "tune-rank CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			r := new(tuneRank)
-			if err := json.Unmarshal([]byte(args[0]), &r.hostsTuning); err != nil {
-				return callErrorf("want a configuration that chorale tune has written: %w", err)
-			}
-			r.tuning.effort = effortOf(r.Quick)
-			chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-				if c.Size() != len(r.Hosts) {
-					return fmt.Errorf("%s for %d hosts: want one on each", plural(c.Size(), "rank"), len(r.Hosts))
-				}
-				r.comm = c
-				if r.Progress && c.Rank() == 0 {
-					r.tuning.progress = progressReports{}
-				}
-				return r.measure(ctx)
-			})
-			return nil
-		},
-	}
+	return newRankVerb("tune-rank", "tune", func(ctx context.Context, c *chorale.Comm, what *hostsTuning) error {
+		r := tuneRank{hostsTuning: *what, comm: c}
+		if c.Size() != len(r.Hosts) {
+			return fmt.Errorf("%s for %d hosts: want one on each", plural(c.Size(), "rank"), len(r.Hosts))
+		}
+		r.tuning.effort = effortOf(r.Quick)
+		if r.Progress && c.Rank() == 0 {
+			r.tuning.progress = progressReports{}
+		}
+		return r.measure(ctx)
+	})
 }
 
 // progressReports prints lines of progress as reports.

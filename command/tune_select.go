@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -252,17 +251,7 @@ type raceConfig struct{ Races []bench.Race }
 // processes are new, goroutines included: how fast an algorithm is depends on the memory that
 // a process happens to have.
 func runRaces(ctx context.Context, transport string, ranks int, races []bench.Race, each func([]bench.Runner)) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	config, err := json.Marshal(raceConfig{races})
-	if err != nil {
-		return err
-	}
-	return runMeasured(ctx, launch.Config{
-		Size: ranks, Transport: transport, Program: self, Args: []string{"race-rank", string(config)}, Stderr: untilDone{ctx, os.Stderr},
-	}, each)
+	return runMeasured(ctx, launch.Config{Size: ranks, Transport: transport}, "race-rank", raceConfig{races}, each)
 }
 
 // run runs the races on each rank. Rank 0 emits the results.
@@ -289,19 +278,7 @@ func (r raceConfig) run(ctx context.Context, c *chorale.Comm, emit func([]bench.
 
 // newRaceRank is the verb of the ranks that race.
 func newRaceRank() *cobra.Command {
-	return &cobra.Command{
-		Use:    "race-rank CONFIG",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var config raceConfig
-			if err := json.Unmarshal([]byte(args[0]), &config); err != nil {
-				return callErrorf("want a configuration that chorale tune has written: %w", err)
-			}
-			chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
-				return config.run(ctx, c, func(runners []bench.Runner) error { return printJSON(os.Stdout, runners) })
-			})
-			return nil
-		},
-	}
+	return newRankVerb("race-rank", "tune", func(ctx context.Context, c *chorale.Comm, config *raceConfig) error {
+		return config.run(ctx, c, func(runners []bench.Runner) error { return printJSON(os.Stdout, runners) })
+	})
 }

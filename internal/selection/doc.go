@@ -11,6 +11,9 @@
 // the place of all these: see [Machine]. The environment variable CHORALE_ALGORITHM
 // overrides them and the tables.
 //
+// What the tables say depends on the bytes of a call and on its kind. The choices for each kind
+// are found once, and kept: see choices.go.
+//
 // All ranks of a call must choose the same algorithm. So Choose depends only on facts
 // that are the same on all of them, and never on a measurement of one rank:
 // all ranks of a job have the rules of the same profile.

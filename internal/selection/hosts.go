@@ -77,9 +77,12 @@ var hostsByBlock = rules{
 // WithHosts returns an algorithm with the hosts of the ranks as its parameter, if it
 // takes hosts, and spec says nothing of them. Hosts are as in [Query].
 func WithHosts(c sched.Collective, spec, hosts string) string {
+	if hosts == "" {
+		return spec
+	}
 	name, params, _ := strings.Cut(spec, ",")
 	a, err := algo.Lookup(c, name)
-	if err != nil || hosts == "" || !slices.ContainsFunc(a.Params, func(p algo.Param) bool { return p.Key == "hosts" }) {
+	if err != nil || !slices.ContainsFunc(a.Params, func(p algo.Param) bool { return p.Key == "hosts" }) {
 		return spec
 	}
 	for param := range strings.SplitSeq(params, ",") {

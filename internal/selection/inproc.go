@@ -62,6 +62,15 @@ var inproc = table{
 			{32, 2 << 10, "tree", "few waits and messages, and the combining is shared"},
 			{3, 256 << 10, "recursive-halving", "fewest bytes"},
 		},
+		sched.Scan: {
+			{3, 0, "linear", "fewest waits and messages"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
+		sched.ExScan: {
+			{4, 0, "linear", "fewest waits and messages"},
+			{4, 512 << 10, "recursive-doubling", "fewest steps"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
 		sched.Barrier: {
 			{3, 0, "direct", "fewest waits"},
 			{6, 0, "linear", "few waits and messages"},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/chorale-go/chorale/algo"
 	"github.com/chorale-go/chorale/sched"
 )
 
@@ -25,9 +24,44 @@ type Query struct {
 // oversubscribed reports whether the ranks outnumber the processors.
 func (q Query) oversubscribed() bool { return 0 < q.Processors && q.Processors < q.Ranks }
 
-// A Choice is an algorithm, with its parameters if it has any, and the reason for
-// it in words. Forced is the entry of CHORALE_ALGORITHM that says so, or "".
-type Choice struct{ Algorithm, Why, Forced string }
+// OnHosts returns the query for ranks on several hosts, as algo.FormatHosts writes them, at most
+// so many on each. Messages between hosts go over TCP, and a profile is of what one host does.
+func (q Query) OnHosts(hosts string, most int) Query {
+	q.Transport, q.Machine = "tcp", nil
+	if most > 1 {
+		q.Hosts = hosts
+	}
+	if q.Processors >= most {
+		q.Processors = 0 // each rank has one
+	}
+	return q
+}
+
+// A Choice is an algorithm, with its parameters if it has any. Forced is the entry of
+// CHORALE_ALGORITHM that says so, or "".
+type Choice struct {
+	Algorithm, Forced string
+
+	rule            rule // that says so, of the tables or another one
+	of              scope
+	ordered, uneven bool // what the call asks of its algorithm
+}
+
+// Why returns the reason for a choice in words. They are written when they are asked for,
+// because a call needs none.
+func (c Choice) Why() string {
+	why := c.rule.why
+	if bounds := c.rule.bounds(c.of); bounds != "" {
+		why += " (a rule for " + bounds + ")"
+	}
+	if c.ordered {
+		why += ", operands in rank order"
+	}
+	if c.uneven {
+		why += ", parts of different lengths"
+	}
+	return why
+}
 
 // Choose returns the algorithm that a call takes if it names none. If the machine's
 // profile has a rule that fits the call, that counts, and else of the built-in rules that
@@ -38,60 +72,33 @@ type Choice struct{ Algorithm, Why, Forced string }
 // every collective that has such an algorithm with these parameters. Commas may separate entries too,
 // where another "collective=name" follows.
 func Choose(q Query) (Choice, error) {
-	if forced, err := override(Override(), q.Collective); err != nil || forced.spec != "" {
-		return Choice{WithHosts(q.Collective, forced.spec, q.Hosts), Environment + " says so", forced.text}, err
+	if list := Override(); list != "" {
+		if forced, err := override(list, q.Collective); err != nil || forced.spec != "" {
+			return Choice{Algorithm: WithHosts(q.Collective, forced.spec, q.Hosts), Forced: forced.text, rule: forcedRule}, err
+		}
 	}
 	if r := q.Machine.find(q); r != nil {
-		return Choice{Algorithm: r.algorithm, Why: qualified(r.why, q)}, nil
+		return Choice{Algorithm: r.algorithm, rule: rule{why: r.why}, ordered: q.Ordered, uneven: q.Uneven}, nil
 	}
 	return BuiltIn(q)
 }
 
+// forcedRule is the reason for what the environment forces.
+var forcedRule = rule{why: Environment + " says so"}
+
 // BuiltIn returns the algorithm that the built-in tables choose: the last of the rules that
 // fit the call.
 func BuiltIn(q Query) (Choice, error) {
-	var chosen rule
-	var from section
-	for _, s := range sections(q) {
-		for _, r := range s.rules[q.Collective] {
-			if r.fits(q) {
-				chosen, from = r, s
-			}
+	for _, c := range choices.of(q) {
+		if q.Bytes >= c.rule.minBytes {
+			return c, nil
 		}
 	}
-	if chosen.algorithm == "" {
-		return Choice{}, fmt.Errorf("no algorithm for %+v", q)
-	}
-	why := chosen.why
-	if bounds := chosen.bounds(from); bounds != "" {
-		why += " (a rule for " + bounds + ")"
-	}
-	return Choice{Algorithm: WithHosts(q.Collective, chosen.algorithm, q.Hosts), Why: qualified(why, q)}, nil
-}
-
-// qualified adds to a reason what the call asks of its algorithm.
-func qualified(why string, q Query) string {
-	if q.Ordered {
-		why += ", operands in rank order"
-	}
-	if q.Uneven {
-		why += ", parts of different lengths"
-	}
-	return why
-}
-
-// fits reports whether the rule is for the call, and its algorithm takes the
-// number of ranks, their hosts, the operation and the parts.
-func (r rule) fits(q Query) bool {
-	if q.Ranks < r.minRanks || q.Bytes < r.minBytes {
-		return false
-	}
-	only, err := algo.Restricted(q.Collective, WithHosts(q.Collective, r.algorithm, q.Hosts), q.Ranks)
-	return err == nil && !(q.Ordered && only.Commutative) && !(q.Uneven && only.EqualParts)
+	return Choice{}, fmt.Errorf("no algorithm for %+v", q)
 }
 
 // bounds says which calls the rule is for, or nothing if it is for all.
-func (r rule) bounds(of section) string {
+func (r rule) bounds(of scope) string {
 	var all []string
 	if r.minRanks > 0 {
 		all = append(all, fmt.Sprintf("%d ranks or more", r.minRanks))

@@ -44,7 +44,7 @@ func TestChoiceMeetsTheRestrictionsOfItsAlgorithm(t *testing.T) {
 			t.Errorf("%+v: %v", q, err)
 		case q.Ordered && r.Commutative, q.Uneven && r.EqualParts:
 			t.Errorf("%+v: %s is restricted: %v", q, choice.Algorithm, r)
-		case choice.Why == "":
+		case choice.Why() == "":
 			t.Errorf("%+v: no reason is given", q)
 		}
 	})
@@ -106,10 +106,10 @@ func TestRanksThatShareHostsAreServedInTwoLevels(t *testing.T) {
 				inOrder := !strings.Contains(hosts, ":") || !q.Ordered && !q.Uneven
 				two := strings.HasPrefix(choice.Algorithm, "hierarchical,") && strings.HasSuffix(choice.Algorithm, ",hosts="+hosts)
 				if two != inOrder {
-					t.Errorf("%+v: %s, because: %s", q, choice.Algorithm, choice.Why)
+					t.Errorf("%+v: %s, because: %s", q, choice.Algorithm, choice.Why())
 				}
-				if strings.Contains(choice.Why, "(a rule for ranks that share hosts)") != inOrder {
-					t.Errorf("%+v: the reason is %q", q, choice.Why)
+				if strings.Contains(choice.Why(), "(a rule for ranks that share hosts)") != inOrder {
+					t.Errorf("%+v: the reason is %q", q, choice.Why())
 				}
 			}
 		}

@@ -59,6 +59,14 @@ var shm = table{
 			{33, 0, "recursive-doubling", "fewest steps and peers"},
 			{3, 16 << 10, "recursive-halving", "fewest bytes, and all ranks share the combining"},
 		},
+		sched.Scan: {
+			{3, 0, "linear", "fewest waits and messages"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
+		sched.ExScan: {
+			{4, 0, "linear", "fewest waits and messages"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
 		sched.Barrier: {
 			{3, 0, "direct", "written once, and read by all"},
 			{12, 0, "linear", "few waits and messages"},

@@ -20,6 +20,14 @@ type rules map[sched.Collective][]rule
 
 // A table is the selection of one transport. Its rules come after those of every
 // transport.
+//
+// In a scan of oversubscribed ranks, each waits once and sends one message, where recursive
+// doubling takes 1.7 times as long in the median: with 3, 4, 8 and 16 ranks on two
+// processors, in November 2026, by
+//
+//	chorale bench scan exscan -n 3,4,8,16 --algorithm linear,recursive-doubling
+//
+// More ranks may have many processors, and then the number of steps counts.
 type table struct {
 	rules          rules
 	oversubscribed rules // after the other rules, where ranks outnumber processors
@@ -32,25 +40,30 @@ var tables = map[string]table{
 	"tcp":    tcp,
 }
 
-// A section is a set of rules, with the calls that it is for.
-type section struct {
-	rules          rules
+// A scope is the calls that a set of rules is for.
+type scope struct {
 	transport      string // "" for every transport
 	oversubscribed bool
 	hosts          bool // for ranks that share hosts
 }
 
+// A section is a set of rules, with its scope.
+type section struct {
+	rules rules
+	scope scope
+}
+
 // sections returns the rules for a call, the most general ones first.
 func sections(q Query) []section {
 	of := tables[q.Transport]
-	all := []section{{rules: base}, {rules: of.rules, transport: q.Transport}}
+	all := []section{{rules: base}, {of.rules, scope{transport: q.Transport}}}
 	if q.oversubscribed() {
-		all = append(all, section{rules: of.oversubscribed, transport: q.Transport, oversubscribed: true})
+		all = append(all, section{of.oversubscribed, scope{transport: q.Transport, oversubscribed: true}})
 	}
 	if q.Hosts != "" {
-		all = append(all, section{rules: hosts, hosts: true})
+		all = append(all, section{hosts, scope{hosts: true}})
 		if !strings.Contains(q.Hosts, ":") {
-			all = append(all, section{rules: hostsByBlock, hosts: true})
+			all = append(all, section{hostsByBlock, scope{hosts: true}})
 		}
 	}
 	return all

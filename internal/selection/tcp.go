@@ -75,6 +75,14 @@ var tcp = table{
 			{17, 0, "tree", "few waits and messages, and the combining is shared"},
 			{17, 64 << 10, "recursive-halving", "fewest bytes, and all ranks share the combining"},
 		},
+		sched.Scan: {
+			{3, 0, "linear", "fewest waits and messages"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
+		sched.ExScan: {
+			{4, 0, "linear", "fewest waits and messages"},
+			{17, 0, "recursive-doubling", "fewest steps"},
+		},
 		sched.Barrier: {
 			{3, 0, "linear", "fewest waits and messages"},
 		},

@@ -37,7 +37,8 @@ type Contest struct {
 	Candidates []Guess // to take its place, the fastest first
 }
 
-// A Guess is the time that an algorithm takes in a simulation, in µs.
+// A Guess is the time of a call by an algorithm in a simulated loop of them, in µs: what a race
+// measures.
 type Guess struct {
 	Algorithm string
 	Time      float64
@@ -70,11 +71,8 @@ func NewContest(p *model.Profile, transport string, processors int, c sched.Coll
 			return g, errors.New("another name for the same steps")
 		}
 		known = append(known, s)
-		r, err := predict.Simulate(p, call)
-		if err != nil {
-			return g, err
-		}
-		return Guess{spec, r.Time}, nil
+		µs, err := predict.TimeInLoop(p, call, bench.RotatingRoot)
+		return Guess{spec, µs}, err
 	}
 	if t.BuiltIn, err = guess(builtIn.Algorithm); err != nil {
 		return t, fmt.Errorf("%v by %s: %w", c, builtIn.Algorithm, err)

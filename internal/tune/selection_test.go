@@ -27,8 +27,10 @@ func TestAContestLeavesWhatMayBeTheFastest(t *testing.T) {
 		keeps, drops string
 	}{
 		{sched.AllReduce, 8, "recursive-multiplying", "ring"},
-		{sched.AllReduce, 8, "tree", "butterfly"},        // which is recursive doubling among 16
-		{sched.AllReduce, 1 << 20, "swing", "circulant"}, // which copies more within each rank
+		{sched.AllReduce, 8, "hierarchical", "butterfly"}, // which is recursive doubling among 16
+		{sched.AllReduce, 8, "hierarchical", "tree"},      // a rank waits for the whole tree before its next call
+		{sched.Bcast, 8, "chain", "linear"},               // while a vector is under way, the next root sends
+		{sched.AllReduce, 1 << 20, "swing", "circulant"},  // which copies more within each rank
 		{sched.Barrier, 0, "tree", "linear"},
 	} {
 		got, err := NewContest(machineProfile(), "tcp", 16, test.c, 16, test.bytes)
