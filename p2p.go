@@ -239,37 +239,23 @@ func messageText(count int, kind, direction string, peer, tag int) string {
 	return fmt.Sprintf("%s %s %s with %s", elements, direction, rank, withTag)
 }
 
-// A started is a message that was started. It is short: each StartRecv allocates one.
+// A started is a message that was started. A [Request] has it until the message is done.
 type started struct {
 	request    transport.Request
 	comm       *Comm
-	mu         sync.Mutex // of a message with a [Request]: guards its end
-	over       atomic.Bool
-	roundRobin bool   // a receive that has its turn
-	peer, tag  int    // as the call names them
-	size       int    // bytes of an element; 0: it is a send
-	count      int    // elements that are sent, or have room
-	kind       string // of the elements
-}
-
-// wait waits until the message of a request is done, and sets the request's error.
-func (m *started) wait(r *Request) {
-	if m.over.Load() {
-		return
-	}
-	m.await()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.over.Load() {
-		r.err = m.end()
-		m.over.Store(true)
-	}
+	waited     atomic.Bool // the endpoint's Wait has returned
+	roundRobin bool        // a receive that has its turn
+	peer, tag  int         // as the call names them
+	size       int         // bytes of an element; 0: it is a send
+	count      int         // elements that are sent, or have room
+	kind       string      // of the elements
 }
 
 // await waits until the message is done.
 func (m *started) await() {
 	if !m.request.Done() {
 		m.comm.job.endpoint.Wait(&m.request)
+		m.waited.Store(true)
 	}
 }
 
@@ -295,24 +281,15 @@ func (m *started) status() Status { return statusOf(m.comm, m.request.Info, m.si
 
 // recycle keeps a message that has ended, and that no Request refers to, for a later call.
 func (m *started) recycle() {
-	m.comm.job.endpoint.Wait(&m.request) // also if it is done: then Reset is allowed
-	m.reset()
-	messages.Put(m)
-}
-
-func (m *started) reset() {
+	if m.waited.Load() {
+		m.waited.Store(false)
+	} else {
+		m.comm.job.endpoint.Wait(&m.request) // also if it is done: then Reset is allowed
+	}
 	m.request.Reset()
 	m.comm, m.roundRobin, m.size = nil, false, 0
+	messages.Put(m)
 }
-
-// A startedSend has a request beside it, which the caller gets if the send is not done at
-// once. Then both are the caller's; otherwise they are kept for the next one.
-type startedSend struct {
-	request Request
-	started started
-}
-
-var sends = sync.Pool{New: func() any { return new(startedSend) }}
 
 // startSend is StartSend after beginMessage, and the check of the arguments.
 func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
@@ -341,31 +318,31 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 		c.endMessage(0)
 		return doneRequest(err)
 	}
-	s := sends.Get().(*startedSend)
-	startSend(ctx, c, &s.started, src, to, tag)
-	if !s.started.request.Done() {
-		s.request.message = &s.started
-		return &s.request
+	m := messages.Get().(*started)
+	startSend(ctx, c, m, src, to, tag)
+	if !m.request.Done() {
+		r := new(Request)
+		r.message.Store(m)
+		return r
 	}
-	err := s.started.end()
-	c.job.endpoint.Wait(&s.started.request) // then Reset is allowed
-	s.started.reset()
-	sends.Put(s)
+	err := m.end()
+	m.recycle()
 	return doneRequest(err)
 }
 
 // A RecvRequest is a nonblocking receive, in progress or done.
 type RecvRequest struct {
 	*Request
+	status Status // once the receive is done
 }
 
 // Status waits until the receive is done, and returns the status of its message.
 func (r *RecvRequest) Status() Status {
 	_ = r.Wait()
-	if r.message == nil {
-		return Status{}
+	if s := r.Request.status; s != nil {
+		return *s // r may be a copy
 	}
-	return r.message.status()
+	return r.status
 }
 
 // StartRecv is the nonblocking [Recv]. It returns at once; the caller does not touch
@@ -380,14 +357,21 @@ func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Rec
 		c.endMessage(0)
 		return &RecvRequest{Request: doneRequest(err)}
 	}
+	m := messages.Get().(*started)
+	startRecv(ctx, c, m, dst, source, tag)
+	if m.request.Done() { // what the caller gets is short
+		r := &RecvRequest{status: m.status()}
+		r.Request = doneRequest(m.end())
+		m.recycle()
+		return r
+	}
 	r := &struct {
 		RecvRequest
 		request Request
-		started started
 	}{}
 	r.Request = &r.request
-	r.request.message = &r.started
-	startRecv(ctx, c, &r.started, dst, source, tag)
+	r.request.status = &r.RecvRequest.status
+	r.request.message.Store(m)
 	return &r.RecvRequest
 }
 

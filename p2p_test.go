@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -272,6 +273,60 @@ func TestMessagesInProgressHaveNoGoroutine(t *testing.T) {
 		}
 		if !slices.Equal(v[:100], v[100:]) {
 			return fmt.Errorf("received %v", v[:100])
+		}
+		return nil
+	})
+}
+
+// The memory of a message that is done is used for the next one. Its request says what it
+// said, to any number of goroutines at the same time.
+func TestARequestSaysTheSameAfterItsMessageAndToManyGoroutines(t *testing.T) {
+	const messages = 100
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		peer := 1 - c.Rank()
+		in, out := make([][]int, messages), make([][]int, messages)
+		receives, sends := make([]*chorale.RecvRequest, messages), make([]*chorale.Request, messages)
+		var uses sync.WaitGroup
+		errs := make(chan error, 5*messages)
+		for i := range messages {
+			n := 1 + i%3
+			if i%25 == 24 {
+				n = 20000 // by rendezvous
+			}
+			in[i], out[i] = make([]int, n), make([]int, n)
+			out[i][n-1] = i
+			receives[i] = chorale.StartRecv(ctx, c, in[i], peer, i)
+			sends[i] = chorale.StartSend(ctx, c, out[i], peer, i)
+			want := chorale.Status{From: peer, Tag: i, Count: n}
+			r := receives[i]
+			for _, wait := range []func() error{r.Wait, sends[i].Wait, func() error { <-r.Done(); return r.Wait() }, func() error {
+				for {
+					if done, err := r.Test(); done {
+						return err
+					}
+					runtime.Gosched()
+				}
+			}} {
+				uses.Go(func() {
+					if err := wait(); err != nil {
+						errs <- err
+					}
+					if s := r.Status(); s != want {
+						errs <- fmt.Errorf("message %d: status %+v, want %+v", i, s, want)
+					}
+				})
+			}
+		}
+		uses.Wait()
+		close(errs)
+		if err := <-errs; err != nil {
+			return err
+		}
+		for i, r := range receives {
+			n := len(in[i])
+			if done, err := r.Test(); !done || err != nil || r.Status() != (chorale.Status{From: peer, Tag: i, Count: n}) || in[i][n-1] != i {
+				return fmt.Errorf("message %d afterwards: done %v, %v, %+v, %d", i, done, err, r.Status(), in[i][n-1])
+			}
 		}
 		return nil
 	})

@@ -88,6 +88,10 @@ func (e *profiledEndpoint) StartRecv(ctx context.Context, r *transport.Request, 
 }
 
 func (e *profiledEndpoint) Wait(r *transport.Request) {
+	if r.Done() { // no call waits
+		e.Endpoint.Wait(r)
+		return
+	}
 	t, timed, start := e.begin(waitKind, 0)
 	e.Endpoint.Wait(r)
 	e.end(t, received(r), timed, start)

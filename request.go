@@ -3,6 +3,8 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"sync"
+	"sync/atomic"
 )
 
 // maxInProgress is how many nonblocking calls of a communicator can be in progress
@@ -29,10 +31,16 @@ type queue struct {
 // No goroutine works for the request of a message. It makes progress while this rank is
 // in any call on a communicator of the job, also in Wait or Test of another request.
 type Request struct {
-	done    chan struct{} // nil if it was done at once; of a message: until Done is called
-	err     error
-	message *started         // nil unless it is that of a message
-	call    *nonblockingCall // nil unless it is that of a function
+	done chan struct{} // nil if it was done at once; of a message: until Done is called
+	err  error
+	call *nonblockingCall // nil unless it is that of a function
+
+	// Of a message. Once it is done, its memory is kept for another one: many messages are
+	// in progress for a short time, and what was allocated for each would have to be collected.
+	mu      sync.Mutex
+	message atomic.Pointer[started] // nil once it is done
+	users   int32                   // calls that wait for it, or look at it, without the lock
+	status  *Status                 // of a receive: where it goes
 }
 
 // A nonblockingCall is a function that is to be called. Whoever claims it calls it: the
@@ -62,20 +70,22 @@ func (n *nonblockingCall) run() {
 // Done returns a channel that is closed when the call is done. For a message, the first
 // call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
 func (r *Request) Done() <-chan struct{} {
-	if r.message == nil {
+	if r.message.Load() == nil {
 		if r.call != nil {
 			startNow(r.call)
 		}
 		return cmp.Or(r.done, closed)
 	}
-	m := r.message
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.message.Load() == nil {
+		return cmp.Or(r.done, closed)
+	}
 	if r.done == nil {
 		r.done = make(chan struct{})
 		go func() {
 			defer close(r.done)
-			_ = r.Wait()
+			r.waitMessage()
 		}()
 	}
 	return r.done
@@ -83,14 +93,14 @@ func (r *Request) Done() <-chan struct{} {
 
 // Wait waits until the call is done, and returns its error.
 func (r *Request) Wait() error {
-	if r.message != nil {
-		r.message.wait(r)
+	if r.message.Load() != nil {
+		r.waitMessage()
 		return r.err
 	}
-	if r.call != nil && r.call.take() {
-		r.call.run()
-	}
-	if r.done != nil {
+	if r.call != nil {
+		if r.call.take() {
+			r.call.run()
+		}
 		<-r.done
 	}
 	if r.err != nil {
@@ -101,14 +111,13 @@ func (r *Request) Wait() error {
 
 // Test reports whether the call is done, and returns its error if it is.
 func (r *Request) Test() (done bool, err error) {
-	if m := r.message; m != nil {
-		if !m.request.Done() {
-			m.comm.job.endpoint.Progress()
-		}
-		if !m.request.Done() {
+	if r.message.Load() != nil {
+		if !r.useMessage(func(m *started) { m.comm.job.endpoint.Progress() }) {
 			return false, nil
 		}
-		m.wait(r)
+		return true, r.err
+	}
+	if r.call == nil {
 		return true, r.err
 	}
 	select {
@@ -117,6 +126,43 @@ func (r *Request) Test() (done bool, err error) {
 	default:
 		return false, nil
 	}
+}
+
+// waitMessage waits until the message is done.
+func (r *Request) waitMessage() { r.useMessage((*started).await) }
+
+// useMessage calls f unless the message is done, and reports whether it is then. The first
+// call that finds it done sets the request's error and status, and the last one that uses it
+// keeps its memory.
+func (r *Request) useMessage(f func(*started)) (done bool) {
+	r.mu.Lock()
+	m := r.message.Load()
+	if m == nil {
+		r.mu.Unlock()
+		return true
+	}
+	if !m.request.Done() {
+		r.users++
+		r.mu.Unlock()
+		f(m) // the message is left to the collector if it panics
+		r.mu.Lock()
+		r.users--
+	}
+	defer r.mu.Unlock()
+	if !m.request.Done() {
+		return false
+	}
+	if r.message.Load() != nil {
+		if r.status != nil {
+			*r.status = m.status()
+		}
+		r.err = m.end()
+		r.message.Store(nil)
+	}
+	if r.users == 0 {
+		m.recycle()
+	}
+	return true
 }
 
 // WaitAll waits for all requests, and returns the error of the first request in

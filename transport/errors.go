@@ -138,6 +138,9 @@ var ErrLinger = errors.New("it has waited for as long as it lingers")
 // the cause alone, and errors.Is finds both. It returns nil if ctx has not ended.
 func Cause(ctx context.Context) error {
 	err := ctx.Err()
+	if err == nil {
+		return nil // the cause is under a lock
+	}
 	if why := context.Cause(ctx); why != err {
 		return &causeError{why, err}
 	}

@@ -44,7 +44,7 @@ func (r *Request) Finish(info MessageInfo, err error) {
 // Reset makes a request ready for another message. It is done, and Wait has returned: until
 // then, the endpoint may look at it.
 func (r *Request) Reset() {
-	r.Info, r.Err = MessageInfo{}, nil
+	r.Info, r.Err, r.Owner = MessageInfo{}, nil, nil
 	r.done.Store(false)
 }
 

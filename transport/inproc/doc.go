@@ -46,7 +46,8 @@
 //
 // Each rank has a queue of tagged messages and a list of its posted receives, with a
 // lock. A message of up to 1 KiB goes into a ring of its sender's, which the receiver reads
-// as it looks for a message: see ring.go. One of up to 8 KiB is copied by its sender, under
+// as it looks for a message: see ring.go. Two ranks have pair cells beside it: see
+// ring_pair.go. One of up to 8 KiB is copied by its sender, under
 // the lock, to the first posted receive that takes it, or else into the queue. It is eager:
 // its send is done. A longer one is a rendezvous message: the ring, or the queue, refers to
 // it, and its send is done when the receiver has copied it. So is any message of a sender

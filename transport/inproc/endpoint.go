@@ -13,7 +13,8 @@ import (
 type Job struct {
 	endpoints    []Endpoint
 	spinning     spinPolicy
-	stallTimeout time.Duration // after which a sleeping rank checks for a stall
+	stallTimeout time.Duration                   // after which a sleeping rank checks for a stall
+	taggedPair   atomic.Pointer[taggedPairCells] // of two ranks; made at first use
 
 	mu      sync.Mutex // guards the fields below and, where they say so, those of endpoints and links
 	links   map[linkID]*link

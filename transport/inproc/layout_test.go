@@ -28,6 +28,8 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		{"offset of commState.endpoint", unsafe.Offsetof(s.endpoint), 2 * cacheLine},
 		{"size of a pairSide", unsafe.Sizeof(pairSide{}), cacheLine},
 		{"size of a taggedCell", unsafe.Sizeof(taggedCell{}), cacheLine},
+		{"size of a taggedPairSide", unsafe.Sizeof(taggedPairSide{}), cacheLine},
+		{"offset of taggedRing.mu", unsafe.Offsetof(taggedRing{}.mu), cacheLine},
 		{"size of a commState", unsafe.Sizeof(s), 8 * cacheLine},
 	} {
 		if test.got != test.want {
@@ -37,6 +39,11 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 	for i := range 2 {
 		if at := unsafe.Offsetof(pairCells{}.cells) + 8 + uintptr(i)*unsafe.Sizeof(pairCell{}); at%cacheLine != 0 {
 			t.Errorf("pair cell %d is at byte %d of its memory", i, at)
+		}
+	}
+	for i := range 2 {
+		if at := unsafe.Offsetof(taggedPairCells{}.cells) + 8 + uintptr(i)*unsafe.Sizeof(taggedPairCell{}); at%cacheLine != 0 {
+			t.Errorf("tagged pair cell %d is at byte %d of its memory", i, at)
 		}
 	}
 	links := map[int]*link{} // on the heap
@@ -51,6 +58,9 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		}
 		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).tagged.ringOf(0).cells.at(0))); at%cacheLine != 0 {
 			t.Fatalf("a cell of a ring is at %#x, not at the beginning of a cache line", at)
+		}
+		if at := uintptr(unsafe.Pointer(&New(2).Endpoint(0).tagged.ringOf(1).pair.cells[0])); at%cacheLine != 0 {
+			t.Fatalf("a tagged pair cell is at %#x, not at the beginning of a cache line", at)
 		}
 		if at := uintptr(unsafe.Pointer(New(1).Endpoint(0).comm(0))); at%cacheLine != 0 {
 			t.Fatalf("a commState is at %#x, not at the beginning of a cache line", at)

@@ -49,6 +49,11 @@ import "sync/atomic"
 // the ring's read count. A sender that loads n there may write the cell again. The cost of
 // the messages that were received is stored in the same way, and is credit to the sender.
 //
+// Two ranks have tagged pair cells as well. A sender, under the lock of its ring, fills one
+// that its rank holds, and stores the message's number there. Whoever loads that, under the
+// lock of the receiver's queue, may read the message, and then stores in read how many it has
+// read. A sender of the receiver's rank that loads such a number in read may fill the cell.
+//
 // A call that is about to sleep adds itself to the queue's sleeping calls and reads the
 // rings once more. A sender publishes its message first and loads that number second. So
 // either the call's last look sees the message, or the sender sees the call, and reads the
@@ -77,10 +82,10 @@ func (r *receiverSide) acknowledge() {
 }
 
 // publish makes message n of a ring, which the cell now holds, visible to the receiver.
-func (c *taggedCell) publish(n uint32) { c.number.Store(n) }
+func (c *taggedCell) publish(n uint64) { c.number.Store(n) }
 
 // holds reports whether the cell holds message n.
-func (c *taggedCell) holds(n uint32) bool { return c.number.Load() == n }
+func (c *taggedCell) holds(n uint64) bool { return c.number.Load() == n }
 
 // sleepers reports whether calls of the rank sleep.
 func (q *taggedQueue) sleepers() bool { return q.sleeping.Load() > 0 }

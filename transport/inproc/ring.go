@@ -23,10 +23,12 @@ import (
 type taggedRing struct {
 	from  int
 	cells *taggedCells // nil: the receiver has rings enough
-	_     [cacheLine - 16]byte
+	pair  ringPair
+	_     [cacheLine - 32]byte
 
 	mu     sync.Mutex               // guards the fields up to the padding
-	number uint32                   // messages written
+	inPair uint64                   // messages written in pair cells
+	number uint32                   // messages written in the ring
 	seen   uint32                   // messages known to be read
 	used   uint64                   // the cost of all eager messages
 	repaid uint64                   // the cost of those known to be received
@@ -50,13 +52,17 @@ func (c *taggedCells) at(i uint32) *taggedCell { return &c.cells[i] }
 
 // A taggedCell is one cache line with one message.
 type taggedCell struct {
-	number  atomic.Uint32 // of the message
-	context uint32
+	number  atomic.Uint64 // of the message
 	tag     int
-	size    int // of a rendezvous message, its complement
 	kind    string
+	context uint32
+	size    uint16 // or announced
+	after   uint16 // in a pair cell: the messages of the ring that were sent before, modulo 2^16
 	data    [taggedInlineMax]byte
 }
+
+// announced is the size in the cell of a rendezvous message.
+const announced = 1<<16 - 1
 
 const (
 	ringDepth       = 16
@@ -69,12 +75,22 @@ const (
 func (r *taggedRing) write(context uint32, tag int, kind string, data []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if c := r.pair.free(); c != nil {
+		if !r.charge(len(data)) {
+			return false
+		}
+		c.context, c.tag, c.size, c.kind, c.after = context, tag, uint16(len(data)), kind, uint16(r.number)
+		copy(c.bytes(len(data)), data)
+		r.inPair++
+		c.publish(taggedPairNumber(r.inPair, r.pair.side))
+		return true
+	}
 	if !r.hasRoom() || !r.charge(len(data)) {
 		return false
 	}
 	i := r.number % ringDepth
 	c := r.cells.at(i)
-	c.context, c.tag, c.size, c.kind = context, tag, len(data), kind
+	c.context, c.tag, c.size, c.kind = context, tag, uint16(len(data)), kind
 	if len(data) <= taggedInlineMax {
 		copy(c.data[:], data)
 	} else {
@@ -84,7 +100,7 @@ func (r *taggedRing) write(context uint32, tag int, kind string, data []byte) bo
 		copy(r.bytes[i], data)
 	}
 	r.number++
-	c.publish(r.number)
+	c.publish(uint64(r.number))
 	return true
 }
 
@@ -97,10 +113,10 @@ func (r *taggedRing) announce(m *match.Tagged) bool {
 	}
 	i := r.number % ringDepth
 	c := r.cells.at(i)
-	c.context, c.tag, c.size, c.kind = m.Context, m.Tag, ^m.Size, m.Type
+	c.context, c.tag, c.size, c.kind = m.Context, m.Tag, announced, m.Type
 	r.sends[i] = m
 	r.number++
-	c.publish(r.number)
+	c.publish(uint64(r.number))
 	return true
 }
 
@@ -143,8 +159,16 @@ func (r *taggedRing) ready() bool {
 	if r.cells == nil {
 		return false
 	}
+	return r.pair.next() != nil || r.nextInRing() != nil
+}
+
+// nextInRing returns the cell of the oldest message in the ring, or nil if there is none.
+func (r *taggedRing) nextInRing() *taggedCell {
 	read := r.read.Load()
-	return r.cells.at(read % ringDepth).holds(read + 1)
+	if c := r.cells.at(read % ringDepth); c.holds(uint64(read + 1)) {
+		return c
+	}
+	return nil
 }
 
 // A ringMessage is one in a ring.
@@ -155,37 +179,63 @@ type ringMessage struct {
 	send    *match.Tagged // nil unless it goes by rendezvous
 }
 
-// first returns the cell of the oldest message, or nil if there is none. The queue is locked.
-func (r *taggedRing) first() *taggedCell {
-	if !r.ready() {
-		return nil
+// first returns the cell of the oldest message, and which pair cell that is if it is one, or
+// nil if there is no message. The queue is locked.
+func (r *taggedRing) first() (*taggedCell, *taggedPairCell) {
+	if r.cells == nil {
+		return nil, nil
 	}
-	return r.cells.at(r.read.Load() % ringDepth)
+	c := r.nextInRing() // before the pair cells: what was written there earlier is seen then
+	p := r.pair.next()
+	switch {
+	case p == nil:
+		return c, nil
+	case p.after == uint16(r.read.Load()):
+		return &p.taggedCell, p
+	}
+	return r.nextInRing(), nil // it was written before
 }
 
 // message returns the message of the first cell. The queue is locked.
-func (r *taggedRing) message(c *taggedCell) (m ringMessage) {
-	m.MessageInfo = transport.MessageInfo{From: r.from, Tag: c.tag, Size: c.size, Type: c.kind}
+func (r *taggedRing) message(c *taggedCell, p *taggedPairCell) (m ringMessage) {
+	m.MessageInfo = transport.MessageInfo{From: r.from, Tag: c.tag, Size: int(c.size), Type: c.kind}
 	m.context = c.context
-	if c.size < 0 {
-		m.Size, m.send = ^c.size, r.sends[r.read.Load()%ringDepth]
-		m.data = m.send.Data
+	if c.size == announced {
+		m.send = r.sends[r.read.Load()%ringDepth]
+		m.Size, m.data = m.send.Size, m.send.Data
 	} else {
-		m.data = r.contents(c)
+		m.data = r.contents(c, p)
 	}
 	return m
 }
 
+// size returns the size of the first cell's message.
+func (r *taggedRing) size(c *taggedCell) int {
+	if c.size == announced {
+		return r.sends[r.read.Load()%ringDepth].Size
+	}
+	return int(c.size)
+}
+
 // contents returns the bytes of the first cell's message, which does not go by rendezvous.
-func (r *taggedRing) contents(c *taggedCell) []byte {
+func (r *taggedRing) contents(c *taggedCell, p *taggedPairCell) []byte {
+	if p != nil {
+		return p.bytes(int(c.size))
+	}
 	if c.size > taggedInlineMax {
 		return r.bytes[r.read.Load()%ringDepth][:c.size]
 	}
 	return c.data[:c.size]
 }
 
-// take frees the cell of the oldest message. The queue is locked.
-func (r *taggedRing) take() { r.read.Store(r.read.Load() + 1) }
+// take frees the cell of the oldest message, which is p if that is a pair cell. The queue is locked.
+func (r *taggedRing) take(p *taggedPairCell) {
+	if p != nil {
+		r.pair.take(p)
+	} else {
+		r.read.Store(r.read.Load() + 1)
+	}
+}
 
 // rings are those to one rank.
 type rings struct {
@@ -210,7 +260,7 @@ func (q *taggedQueue) ring(sender int) *taggedRing {
 	}
 	r := x.bySender[sender]
 	if r == nil {
-		r = &taggedRing{from: sender}
+		r = &taggedRing{from: sender, pair: q.endpoint.pairOf(sender)}
 		if x.bySender == nil {
 			x.bySender = make(map[int]*taggedRing)
 		}
@@ -300,21 +350,21 @@ func (q *taggedQueue) poll(from int) {
 
 func (q *taggedQueue) drainRing(r *taggedRing) {
 	for {
-		c := r.first()
+		c, pair := r.first()
 		if c == nil {
 			return
 		}
-		m := r.message(c)
+		m := r.message(c, pair)
 		p := q.take(&m.MessageInfo, m.context)
 		switch {
 		case m.send != nil && p != nil:
-			r.take()
+			r.take(pair)
 			q.mu.Unlock()
 			q.deliver(p, m.send)
 			q.mu.Lock()
 			continue
 		case m.send != nil && q.endpoint.drops(m.context):
-			r.take()
+			r.take(pair)
 			q.mu.Unlock()
 			q.endpoint.job.refuse(m.send)
 			q.mu.Lock()
@@ -328,42 +378,6 @@ func (q *taggedQueue) drainRing(r *taggedRing) {
 		default:
 			q.add(&m.MessageInfo, m.context, m.data)
 		}
-		r.take()
+		r.take(pair)
 	}
-}
-
-// recvFast receives a message that is the next one in the ring of its sender, or soon will
-// be, while no other message is queued and no receive is posted.
-func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
-	if from < 0 || from >= len(e.job.endpoints) {
-		return info, false
-	}
-	q := &e.tagged
-	r := q.ringOf(from)
-	for polls := 0; !r.ready(); polls++ {
-		if polls == firstYield || e.job.spinning.resume.Load() != 0 {
-			return info, false
-		}
-	}
-	q.mu.Lock()
-	c := r.first()
-	switch {
-	case c == nil, len(q.posted) > 0, q.messages.Held() > 0, e.knownErr(m.Context) != nil,
-		c.context != m.Context, c.tag != m.Tag && m.Tag != transport.Any, c.kind != kind, max(c.size, ^c.size) > len(into):
-		q.mu.Unlock()
-		return info, false
-	case c.size < 0:
-		message := r.message(c)
-		r.take()
-		q.mu.Unlock()
-		transport.Copy(into[:message.Size], message.data, false)
-		message.send.Done(nil)
-		return message.MessageInfo, true
-	}
-	info = transport.MessageInfo{From: from, Tag: c.tag, Size: c.size, Type: kind}
-	copy(into, r.contents(c))
-	r.take()
-	r.refund(info.Size)
-	q.mu.Unlock()
-	return info, true
 }

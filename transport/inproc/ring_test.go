@@ -1,8 +1,11 @@
 package inproc
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
@@ -42,6 +45,132 @@ func TestRingAndQueueKeepTheOrder(t *testing.T) {
 	}
 	if err := <-sent; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Messages that find a pair cell, and those that do not, because it is not free or they are
+// too long, are received in the order in which they were sent, whatever receives them.
+func TestPairCellsRingAndQueueKeepTheOrder(t *testing.T) {
+	j := New(2)
+	ends := [2]*Endpoint{j.Endpoint(0), j.Endpoint(1)}
+	m := transport.Match{Context: 1, Tag: 2}
+	random := rand.New(rand.NewPCG(1, 2))
+	sizes := []int{0, 8, taggedInlineMax + 1, ringMax, ringMax + 1, eagerMin}
+	var sent, received [2]int // by sender
+	message := func(from, n int) []byte {
+		b := make([]byte, sizes[n*n%len(sizes)])
+		for i := range b {
+			b[i] = byte(n + i + from)
+		}
+		return b
+	}
+	for range 20000 {
+		from := random.IntN(2)
+		sender, receiver := ends[from], ends[1-from]
+		if unreceived := sent[from] - received[from]; unreceived < 2*ringDepth && random.IntN(2) == 0 {
+			if err := sender.Send(t.Context(), 1-from, m, "uint8", message(from, sent[from])); err != nil {
+				t.Fatal(err)
+			}
+			sent[from]++
+		} else if unreceived > 0 {
+			want := message(from, received[from])
+			got := make([]byte, eagerMin)
+			var r transport.Request
+			switch random.IntN(3) {
+			case 0:
+				r.Info, r.Err = receiver.Recv(t.Context(), []int{from, transport.Any}[random.IntN(2)], m, "uint8", got)
+			case 1:
+				receiver.StartRecv(t.Context(), &r, from, m, "uint8", got)
+				receiver.Wait(&r)
+			default:
+				if _, found, err := receiver.Probe(t.Context(), from, m, false); !found || err != nil {
+					t.Fatalf("message %d of rank %d is not found: %v", received[from], from, err)
+				}
+				r.Info, _, r.Err = receiver.TryRecv(t.Context(), from, m, "uint8", got)
+			}
+			if r.Err != nil || !bytes.Equal(got[:r.Info.Size], want) {
+				t.Fatalf("message %d of rank %d is %+v, %v: want %d bytes", received[from], from, r.Info, r.Err, len(want))
+			}
+			received[from]++
+		}
+	}
+	for i, e := range ends {
+		if r := e.tagged.ringOf(1 - i); r.inPair < 100 || r.number < 100 {
+			t.Errorf("%d messages to rank %d were in pair cells, and %d in the ring: want both", r.inPair, i, r.number)
+		}
+	}
+}
+
+func TestTaggedMessagesOfTwoRanksThatTakeTurnsOrExchangeUseThePairCellsAlone(t *testing.T) {
+	j := New(2)
+	m := transport.Match{Context: 1, Tag: 2}
+	buf := make([]byte, ringMax)
+	send := func(from int) error { return j.Endpoint(from).Send(t.Context(), 1-from, m, "uint8", buf) }
+	recv := func(from int) error {
+		_, err := j.Endpoint(1-from).Recv(t.Context(), from, m, "uint8", buf)
+		return err
+	}
+	for range 20 {
+		if err := errors.Join(send(0), recv(0), send(1), recv(1)); err != nil { // in turns
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		if err := errors.Join(send(0), send(1), recv(0), recv(1)); err != nil { // an exchange
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		if r := j.Endpoint(i).tagged.ringOf(1 - i); r.number != 0 || r.inPair != 40 {
+			t.Errorf("%d messages to rank %d were in the ring, and %d in pair cells: want 0 and 40", r.number, i, r.inPair)
+		}
+	}
+}
+
+// Receives that were started before get their messages first, also where the next one finds
+// them in the ring.
+func TestAReceiveThatIsStartedTakesWhatHasArrivedBehindThoseStartedBefore(t *testing.T) {
+	j := New(2)
+	send := func(tag int, text string) {
+		t.Helper()
+		if err := j.Endpoint(0).Send(t.Context(), 1, transport.Match{Context: 1, Tag: tag}, "bytes", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type started struct {
+		transport.Request
+		into [1]byte
+	}
+	start := func(tag int, typeName string) *started {
+		r := new(started)
+		j.Endpoint(1).StartRecv(t.Context(), &r.Request, 0, transport.Match{Context: 1, Tag: tag}, typeName, r.into[:])
+		return r
+	}
+	got := func(what string, r *started, want string) {
+		t.Helper()
+		if !r.Done() || r.Err != nil || string(r.into[:]) != want || r.Info.Size != 1 {
+			t.Errorf("%s: done %v, %q, %+v, %v: want %q", what, r.Done(), r.into, r.Info, r.Err, want)
+		}
+	}
+	first, other, wrong := start(1, "bytes"), start(2, "bytes"), start(3, "int")
+	send(2, "b")
+	send(3, "c")
+	send(1, "a")
+	send(3, "d")
+	send(9, "e")
+	send(1, "f")
+	last := start(3, "bytes")
+	if !errors.As(wrong.Err, new(*transport.TypeError)) {
+		t.Errorf("a receive of another type: %v", wrong.Err)
+	}
+	got("the receive that was started last", last, "c") // the failed one has left it
+	got("a receive of another tag", other, "b")
+	got("the receive that was started first", first, "a")
+	got("the next receive", start(3, "bytes"), "d")
+	got("a receive of what lies behind another message", start(1, "bytes"), "f")
+	got("a receive of a message that was passed over", start(9, "bytes"), "e")
+	if held := j.Endpoint(1).Held().Tagged; held != 0 {
+		t.Errorf("%d bytes are held after all messages were received", held)
 	}
 }
 

@@ -12,8 +12,8 @@
 //   - Inline, up to 40 bytes: the message is in the cell. In a job of 4 to 64 ranks, a
 //     message of up to 24 bytes to three ranks or more is in one multicast cell, which
 //     all of them read.
-//     Two ranks alone also share two pair cells, which take up to 1 KiB, and in which each
-//     writes where it has read last (pair.go).
+//     Two ranks alone also share two pair cells, which take up to 1 KiB, also of a tagged
+//     message, and in which each writes where it has read last (pair.go).
 //   - Staged, below 64 KiB: the message goes through staging buffers of its sender, in
 //     chunks of 2 KiB. The receiver copies or combines straight from the buffer, while
 //     the sender fills the next. A message to several ranks is staged once.

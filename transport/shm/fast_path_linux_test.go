@@ -133,7 +133,7 @@ func oversubscribe(e *Endpoint) {
 func TestRecvEagerTakesTheMessageThatIsAskedForAlone(t *testing.T) {
 	ends := job(t, 2)
 	m := transport.Match{Context: 1, Tag: 2}
-	for _, size := range []int{1, inlineMax + 1} { // in a cell, and in a staging buffer
+	for _, size := range []int{1, 1, inlineMax + 1} { // in a pair cell, a cell, and a staging buffer
 		sent := make([]byte, size)
 		sent[0] = byte(size)
 		if !ends[0].sendEager(t.Context(), 1, m, "bytes", sent) {

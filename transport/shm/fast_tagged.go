@@ -80,7 +80,7 @@ func (e *Endpoint) recvArrived(ctx context.Context, from int, m transport.Match,
 	l := &e.links[from]
 	for {
 		c, k := l.next()
-		if c == nil || k != eagerFrame && k != eagerStagedFrame || l.err != nil {
+		if c == nil || !k.isEager() || l.err != nil {
 			return info, false
 		}
 		if !e.engine.AnyPosted() || !l.deliverEager(c, k) {
@@ -100,13 +100,13 @@ func (l *link) deliverEager(c *cell, k frameKind) bool {
 	if r == nil || !l.hold(info.Size) {
 		return false
 	}
-	l.landEager(r, &info, data)
+	l.landEager(r, c, k, &info, data)
 	return true
 }
 
 // takeEager receives the message in a cell, if a receive can take it.
 func (l *link) takeEager(c *cell, k frameKind, p *match.Pattern, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
-	if k != eagerFrame && k != eagerStagedFrame || l.err != nil {
+	if !k.isEager() || l.err != nil {
 		return info, false
 	}
 	info, data, context, ok := l.readEager(c, k)
@@ -114,7 +114,7 @@ func (l *link) takeEager(c *cell, k frameKind, p *match.Pattern, typeName string
 		return info, false
 	}
 	copy(into, data)
-	l.take()
+	l.takeEagerFrame(c, k)
 	(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
 	return info, true
 }

@@ -26,6 +26,7 @@ const (
 	// Tagged messages.
 	eagerFrame       // a whole message with its type, in the cell
 	eagerStagedFrame // the same, in a staging buffer
+	eagerPairFrame   // the same, in a pair cell
 	rtsFrame         // ready to send: announces a rendezvous message, and may offer it; its type is in the cell
 	rtsStagedFrame   // the same; its type is in a staging buffer
 	withdrawFrame    // the announced message is withdrawn
@@ -46,6 +47,9 @@ func stagedKind(k frameKind) frameKind {
 	}
 	return eagerStagedFrame
 }
+
+// isEager reports whether a frame of this kind is an eager message.
+func (k frameKind) isEager() bool { return eagerFrame <= k && k <= eagerPairFrame }
 
 // beginsMessage reports whether a frame of this kind begins a message of a step.
 func (k frameKind) beginsMessage() bool { return k <= pairFrame }
@@ -120,7 +124,7 @@ type multicastPayload struct {
 type pairPayload struct {
 	after uint32 // the number of the last frame in the ring of the sender before this frame
 	_     uint32
-	data  [pairMax]byte
+	data  [pairDataMax]byte
 }
 
 // An rtsPayload is the body of an rtsFrame and of an rtsStagedFrame.
@@ -184,11 +188,12 @@ func (c *cell) setInline(message []byte) { copy(c.body[:], message) }
 
 func (c *cell) setMulticast(message []byte) { copy(c.multicast().data[:], message) }
 
-// setPair fills the body of a pair cell, which has room for pairMax bytes.
-func (c *cell) setPair(after uint32, message []byte) {
+// setPair fills the body of a pair cell, which has room for pairDataMax bytes, with a message and,
+// if it is a tagged one, the text of its type before it.
+func (c *cell) setPair(after uint32, message []byte, typeName string) {
 	p := c.pair()
 	p.after = after
-	copy(p.data[:], message)
+	copy(p.data[copy(p.data[:], typeName):], message)
 }
 
 func (c *cell) setStaged(size, total, offset, buffer int, first uint32) {

@@ -150,12 +150,12 @@ func (l *link) next() (*cell, frameKind) {
 // nextUnicast returns the cell of the next frame from the peer to this rank alone, or nil.
 func (l *link) nextUnicast() (*cell, frameKind) {
 	c, k := l.in.nextInRing()
-	p := l.pair.nextPair()
+	p, kind := l.pair.nextPair()
 	switch {
 	case p == nil:
 		return c, k
 	case p.pair().after == l.in.taken:
-		return p, pairFrame
+		return p, kind
 	case c == nil: // what the ring has was written before the pair frame
 		if c, k = l.in.nextInRing(); c == nil {
 			l.protocolError()

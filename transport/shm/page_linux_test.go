@@ -21,7 +21,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"terminationMax": terminationMax, "callTextsMax": callTextsMax, "callTextMax": callTextMax, "stallsMax": stallsMax,
 		"revocationsMax": int64(revocationsMax(1)), "reasonsMax": reasonsMax,
 		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
-		"pairMax": pairMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
+		"pairMax": pairMax, "pairDataMax": pairDataMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
 		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,

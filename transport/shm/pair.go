@@ -21,7 +21,9 @@ import (
 // turns use one cell, and ranks that exchange messages swap two.
 const (
 	pairRanks = 2       // ranks of a job in which there are pair cells
-	pairMax   = 1 << 10 // bytes of the longest message in a pair cell
+	pairMax   = 1 << 10 // bytes of the longest message of a step in a pair cell
+	// pairDataMax is how many bytes a pair cell takes: of a tagged message, also the type.
+	pairDataMax = pairMax + 32
 )
 
 const (
@@ -66,55 +68,84 @@ func (p *pairCells) init(seg *segment, rank, peer int) {
 // pairNumber returns the number in the sequence word of the n-th frame of a side.
 func pairNumber(n, side uint32) uint32 { return n<<1 | side }
 
-// writePair writes a message into a pair cell, if there is one for it.
-func (l *link) writePair(call *match.Call, message []byte) bool {
-	p := &l.pair
-	i := p.last
-	if !p.held[i] {
-		if i ^= 1; !p.held[i] {
-			return false
-		}
+// next returns which pair cell the next frame of this rank goes into, if it holds one.
+func (p *pairCells) next() (i uint8, ok bool) {
+	i = p.last
+	if p.held[i] {
+		return i, true
 	}
-	if len(message) > pairMax || l.out.ring.admits.Load() != 0 {
+	i ^= 1
+	return i, p.held[i]
+}
+
+// writePair writes a message of a step into a pair cell, if there is one for it.
+func (l *link) writePair(call *match.Call, message []byte) bool {
+	i, ok := l.pair.next()
+	if !ok || len(message) > pairMax || l.out.ring.admits.Load() != 0 {
 		return false
 	}
-	c := p.cells[i]
+	c := l.pair.cells[i]
+	c.setStep(len(message), call, l.e.out.multicast.written)
+	c.setPair(l.out.written, message, "")
+	l.publishPair(i, pairFrame)
+	return true
+}
+
+// writeEagerPair writes an eager message into a pair cell, if there is one for it.
+func (l *link) writeEagerPair(f *taggedFrame, data []byte) bool {
+	i, ok := l.pair.next()
+	n := len(f.typeName) + len(data)
+	if !ok || n > pairDataMax {
+		return false
+	}
+	c := l.pair.cells[i]
+	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typeName))
+	c.setPair(l.out.written, data, f.typeName)
+	l.publishPair(i, eagerPairFrame)
+	return true
+}
+
+// publishPair makes the frame in a pair cell visible to the peer, which holds the cell from
+// then on.
+func (l *link) publishPair(i uint8, k frameKind) {
+	p := &l.pair
 	p.held[i] = false
 	p.last, p.likely = i, i
 	if !p.turns {
 		p.likely ^= 1
 	}
-	c.setStep(len(message), call, l.e.out.multicast.written)
-	c.setPair(l.out.written, message)
 	p.written++
-	c.publish(pairNumber(p.written, p.side), pairFrame)
+	p.cells[i].publish(pairNumber(p.written, p.side), k)
 	l.noteWakeup(wrote)
-	return true
 }
 
 // nextPair returns the cell of the peer's next pair frame, or nil.
-func (p *pairCells) nextPair() *cell {
-	if p.isNext(p.likely) {
-		return p.cells[p.likely]
+func (p *pairCells) nextPair() (*cell, frameKind) {
+	if k := p.isNext(p.likely); k != 0 {
+		return p.cells[p.likely], k
 	}
-	if p.isNext(p.likely ^ 1) {
-		return p.cells[p.likely^1]
+	if k := p.isNext(p.likely ^ 1); k != 0 {
+		return p.cells[p.likely^1], k
 	}
-	return nil
+	return nil, 0
 }
 
-func (p *pairCells) isNext(i uint8) bool {
+// isNext returns the kind of the peer's next pair frame if that is in a cell, or 0.
+func (p *pairCells) isNext(i uint8) frameKind {
 	if p.held[i] || p.cells[i] == nil {
-		return false
+		return 0
 	}
 	k, ok := p.cells[i].holds(pairNumber(p.taken+1, p.side^1))
-	return ok && k == pairFrame
+	if !ok || k != pairFrame && k != eagerPairFrame {
+		return 0
+	}
+	return k
 }
 
 // peek reports whether a message of some size has arrived where it is likely.
 func (l *link) peek(size int) bool {
 	if p := &l.pair; size <= pairMax && p.cells[0] != nil {
-		return p.isNext(p.likely)
+		return p.isNext(p.likely) != 0
 	}
 	_, ok := l.in.cell(l.in.taken & l.in.mask).holds(l.in.taken + 1)
 	return ok

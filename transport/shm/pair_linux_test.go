@@ -1,8 +1,10 @@
 package shm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -78,6 +80,89 @@ func TestTwoRanksThatTakeTurnsOrExchangeUseThePairCellsAlone(t *testing.T) {
 	}
 }
 
+// The type of a message has room beside the longest one of a step.
+func TestTaggedMessagesOfTwoRanksThatTakeTurnsOrExchangeUseThePairCellsAlone(t *testing.T) {
+	ends := job(t, 2)
+	m := transport.Match{Context: 1, Tag: 2}
+	sent, into := pattern(make([]byte, pairMax), 1), make([]byte, pairMax)
+	send := func(from int) error { return ends[from].Send(t.Context(), 1-from, m, "complex128", sent) }
+	recv := func(from int) error {
+		clear(into)
+		info, err := ends[1-from].Recv(t.Context(), from, m, "complex128", into)
+		if err == nil && info != (transport.MessageInfo{From: from, Tag: 2, Size: pairMax, Type: "complex128"}) {
+			return fmt.Errorf("received %+v", info)
+		}
+		return errors.Join(err, hasPattern(into, 1))
+	}
+	for range 20 {
+		if err := errors.Join(send(0), recv(0), send(1), recv(1)); err != nil { // in turns
+			t.Fatal(err)
+		}
+	}
+	for range 20 {
+		if err := errors.Join(send(0), send(1), recv(0), recv(1)); err != nil { // an exchange
+			t.Fatal(err)
+		}
+	}
+	for i, e := range ends {
+		if l := &e.links[1-i]; l.out.written != 0 || l.pair.written != 40 {
+			t.Errorf("rank %d has sent %d messages in the ring, and %d in pair cells: want 0 and 40", i, l.out.written, l.pair.written)
+		}
+	}
+}
+
+// Tagged messages and those of steps, in pair cells, the ring and staging buffers, overtake
+// none of their kind, and a message of a step that nobody expects keeps no tagged one back.
+func TestTaggedMessagesAndStepsShareThePairCells(t *testing.T) {
+	ends := job(t, 2)
+	random := rand.New(rand.NewPCG(3, 4))
+	m := transport.Match{Context: 2, Tag: 1}
+	var sent, received [2][2]uint32 // by sender, and by whether it is tagged
+	sizes := []int{4, 32, inlineMax + 1, pairMax, pairMax + 1, fastMax}
+	message := func(from, tagged int, n uint32) []byte {
+		b := make([]byte, sizes[int(n)*7%len(sizes)])
+		binary.LittleEndian.PutUint32(b, n<<2|uint32(tagged)<<1|uint32(from))
+		return b
+	}
+	for range 10000 {
+		from, tagged := random.IntN(2), random.IntN(2)
+		n := &sent[from][tagged]
+		data := message(from, tagged, *n)
+		unreceived := *n - received[from][tagged]
+		step := transport.Step{Signature: sig, Sends: []transport.Send{{To: []int{1 - from}, Data: data}}}
+		switch sends := unreceived < 5 && random.IntN(2) == 0; {
+		case sends && tagged == 1:
+			if err := ends[from].Send(t.Context(), 1-from, m, "bytes", data); err != nil {
+				t.Fatal(err)
+			}
+			*n++
+		case sends:
+			if err := ends[from].Exchange(t.Context(), step); err != nil {
+				t.Fatal(err)
+			}
+			*n++
+		case unreceived > 0:
+			want := message(from, tagged, received[from][tagged])
+			got := make([]byte, len(want))
+			var err error
+			if tagged == 1 {
+				_, err = ends[1-from].Recv(t.Context(), from, m, "bytes", got)
+			} else {
+				err = receive(t.Context(), ends[1-from], sig, from, got)
+			}
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("message %d of rank %d, tagged %d: got %x…, %v", received[from][tagged], from, tagged, got[:4], err)
+			}
+			received[from][tagged]++
+		}
+	}
+	for i, e := range ends {
+		if l := &e.links[1-i]; l.pair.written < 100 || l.out.written < 100 {
+			t.Errorf("rank %d has sent %d messages in pair cells, and %d in the ring: want both", i, l.pair.written, l.out.written)
+		}
+	}
+}
+
 func TestAMessageLeftInAPairCellByARankThatHasGoneIsAnError(t *testing.T) {
 	ends := job(t, 2)
 	e := ends[0]
@@ -119,7 +204,7 @@ func TestAPairFrameIsWholeWhenItIsVisible(t *testing.T) {
 				if want := (stepHeader{size: pairMax, context: 1, sequence: n, hash: n}); h != want {
 					l.errorf("frame %d has header %+v", n, h)
 				}
-				if err := hasPattern(c.pair().data[:], n); err != nil {
+				if err := hasPattern(c.pair().data[:pairMax], n); err != nil {
 					l.errorf("%v", err)
 				}
 				in.takePair(c)

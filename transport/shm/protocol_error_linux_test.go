@@ -60,6 +60,15 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 			l.writePair(&match.Call{Signature: sig, Hash: hashOf(sig.Call)}, nil)
 			l.pair.cells[0].step().size = pairMax + 1
 		}},
+		"a tagged pair frame in the ring": {take, frame(size(8), eagerPairFrame, nil)},
+		"a tagged pair frame longer than its cell": {take, func(l *link) {
+			l.writeEagerPair(&taggedFrame{match: transport.Match{Context: 1}}, nil)
+			l.pair.cells[0].tagged().size = pairDataMax + 1
+		}},
+		"a tagged pair frame with a type longer than itself": {take, func(l *link) {
+			l.writeEagerPair(&taggedFrame{match: transport.Match{Context: 1}}, []byte("x"))
+			l.pair.cells[0].tagged().typeLen = 2
+		}},
 		"a pair frame behind frames that were not sent": {exchange, func(l *link) {
 			l.out.written = 7
 			l.writePair(&match.Call{Signature: sig, Hash: hashOf(sig.Call)}, make([]byte, 1000))

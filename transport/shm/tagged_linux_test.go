@@ -45,7 +45,7 @@ func TestAnEagerMessageDoesNotWaitForOtherRanksToRead(t *testing.T) {
 func TestNoOperationWaitsForTheReceiverOfACopyThatHasGone(t *testing.T) {
 	ends := job(t, 2)
 	hold(ends[0])
-	for range 2 { // one of them finds a buffer
+	for range 3 { // one finds a pair cell, and one a buffer
 		if err := ends[0].Send(context.Background(), 1, transport.Match{Context: 1}, "bytes", make([]byte, 300)); err != nil {
 			t.Fatal(err)
 		}

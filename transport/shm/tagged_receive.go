@@ -15,7 +15,7 @@ import (
 func (l *link) receiveTagged(c *cell, k frameKind) bool {
 	p := *c.fragment()
 	switch k {
-	case eagerFrame, eagerStagedFrame:
+	case eagerFrame, eagerStagedFrame, eagerPairFrame:
 		return l.receiveMessage(c, k)
 	case rtsFrame, rtsStagedFrame:
 		return l.receiveAnnouncement(c, k)
@@ -179,23 +179,32 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 		return false
 	}
 	if r := l.e.engine.Posted(&info, context); r != nil {
-		l.landEager(r, &info, data)
+		l.landEager(r, c, k, &info, data)
 		return true
 	}
 	m := l.e.engine.Tagged().New(info.Size)
 	m.MessageInfo, m.Context = info, context
 	copy(m.Data, data)
-	l.take()
+	l.takeEagerFrame(c, k)
 	l.e.engine.Arrived(m)
 	return true
 }
 
 // landEager gives an eager message to a posted receive.
-func (l *link) landEager(r *progress.Message, info *transport.MessageInfo, data []byte) {
+func (l *link) landEager(r *progress.Message, c *cell, k frameKind, info *transport.MessageInfo, data []byte) {
 	copy(r.Data(), data)
-	l.take()
+	l.takeEagerFrame(c, k)
 	r.Received(info)
 	(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
+}
+
+// takeEagerFrame notes that an eager message was taken out of its cell.
+func (l *link) takeEagerFrame(c *cell, k frameKind) {
+	if k == eagerPairFrame {
+		l.takePair(c)
+	} else {
+		l.take()
+	}
 }
 
 // hold counts an eager message of a size. It reports whether the peer has had the credits
@@ -212,11 +221,16 @@ func (l *link) hold(size int) bool {
 func (l *link) readEager(c *cell, k frameKind) (info transport.MessageInfo, data []byte, context uint32, ok bool) {
 	h := *c.tagged()
 	var b []byte
-	if k == eagerFrame {
+	switch k {
+	case eagerFrame:
 		if h.size <= inlineMax {
 			b, ok = c.body[:h.size], true
 		}
-	} else {
+	case eagerPairFrame:
+		if h.size <= pairDataMax && l.pair.has(c) {
+			b, ok = c.pair().data[:h.size], true
+		}
+	default:
 		b, ok = l.staged(c.fragment().buffer, h.size)
 	}
 	if !ok || h.typeLen > h.size || h.tagValue() < 0 {
