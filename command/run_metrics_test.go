@@ -79,7 +79,7 @@ func TestMetricsAreServedDuringTheJob(t *testing.T) {
 		t.Run(strings.Join(args, ""), func(t *testing.T) {
 			url := meteredJob(t, args...)
 			want := regexp.MustCompile(`(?s)chorale_collective_calls_total\{collective="allreduce",rank="0"\} .*` +
-				`chorale_collective_waiting_seconds_total\{collective="allreduce",rank="0"\} 0?\.0*[1-9].*` +
+				`chorale_collective_waiting_seconds_total\{collective="allreduce",rank="0"\} [0-9.e-]*[1-9].*` +
 				`chorale_failures_total\{call="bcast",rank="1"\} 1\n.*chorale_ranks 2\n`)
 			var text string
 			for deadline := time.Now().Add(20 * time.Second); !want.MatchString(text); time.Sleep(100 * time.Millisecond) {
