@@ -186,16 +186,26 @@ func expand(pairs []int) (all []int) {
 	return all
 }
 
-// ValidateHosts returns an error unless a text, as for the parameter hosts, places p ranks.
-func ValidateHosts(text string, p int) error {
+// PlaceHosts returns what a text, as for the parameter hosts, says of p ranks: how many are on
+// each host, and the place of each rank where those of one host follow those of the one before.
+// It returns an error if the text does not place p ranks.
+func PlaceHosts(text string, p int) (sizes, places []int, err error) {
 	v, err := parseHosts(text)
 	if err == nil {
 		err = v.place(p)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", text, err)
+		return nil, nil, fmt.Errorf("%s: %w", text, err)
 	}
-	return nil
+	h := call{p: p, values: map[string]value{"hosts": v}}.layout()()
+	for host := range h.count() {
+		sizes = append(sizes, h.size(host))
+	}
+	places = make([]int, p)
+	for rank := range places {
+		places[rank] = h.at(rank)
+	}
+	return sizes, places, nil
 }
 
 // FormatHosts returns the parameter hosts of the algorithms named hierarchical, for

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ the part of an effect is what the time falls by. The parts add up to the time:
   copying          what copies within a rank add to it
   ports            messages that wait for another one at the same rank
   processors       ranks that wait for another one on the same processor
+  network          messages that share the link between their host and the others
   memory           messages that share the memory
   switching        processors that turn to another rank
   other            what remains without all of these
@@ -53,8 +55,11 @@ from which a call runs another one, or another one is the fastest: by a simulati
 power of two, and by more than 1 %.
 
 Without a profile there are the choice, the formula and the bound, in start-ups (ts) and
-bytes (tw), and no times. So it is for ranks on several hosts, which a profile does not
-know. With --algorithm, that one is explained.
+bytes (tw), and no times. With --algorithm, that one is explained.
+
+With --hosts, each host is the machine of the profile, and messages between hosts take what
+chorale tune --hosts has measured, or if it has not, what TCP takes within a host. Ranks of
+one host exchange messages over shared memory, unless --transport says otherwise.
 
 With --measure, the call is made on this machine, and so is the next best one, as by
 chorale bench. With --plot, a chart has the times against the size and against the number
@@ -173,7 +178,7 @@ func (x *explainer) validate(sized bool) error {
 		return fmt.Errorf("--measure and --ordered or --uneven: want chorale bench %v:uneven or %v:func", x.collective, x.collective)
 	}
 	if x.hosts != "" {
-		if err := algo.ValidateHosts(x.hosts, x.ranks); err != nil {
+		if _, _, err := algo.PlaceHosts(x.hosts, x.ranks); err != nil {
 			return fmt.Errorf("--hosts %w", err)
 		}
 	}
@@ -222,17 +227,18 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 		Ranks: x.ranks, Root: x.root, Bytes: x.bytes, Transport: q.Transport, Processors: q.Processors, Hosts: x.hosts,
 		Parts: []explain.Part{}, Rivals: []rival{}, SimulatedSizes: []int{}, SimulatedRanks: []int{}, NotPredicted: why,
 	}
+	var m *explain.Machine
 	if profile != nil {
-		if profile, err = x.use(e, profile, named); err != nil {
+		if m, err = x.machine(e, profile, named); err != nil {
 			return nil, callError{err}
 		}
 	}
-	if profile != nil {
-		if err := x.predict(e, profile, call, q); err != nil {
+	if m != nil {
+		if err := x.predict(e, m, call, q); err != nil {
 			return nil, callError{err}
 		}
 	}
-	if err := e.price(profile, call); err != nil {
+	if err := e.price(m, call); err != nil {
 		return nil, callError{err}
 	}
 	if err := x.changes(e, q); err != nil {
@@ -247,19 +253,13 @@ func (x *explainer) explain(ctx context.Context, named bool) (*explanation, erro
 	return e, nil
 }
 
-const (
-	noProfile    = "there is no profile of this machine: chorale tune makes one"
-	oneHostAlone = "a profile knows one host alone"
-)
+const noProfile = "there is no profile of this machine: chorale tune makes one"
 
 // readProfile returns the profile. If none was named, there may be none: then it says why not.
 func (x *explainer) readProfile(named bool) (p *model.Profile, why string, err error) {
 	if named {
 		p, err = readProfile(x.profile)
 		return p, "", err
-	}
-	if x.hosts != "" {
-		return nil, oneHostAlone, nil
 	}
 	if _, err := profilePath(x.profile); err != nil {
 		return nil, noProfile, nil
@@ -274,14 +274,15 @@ func (x *explainer) readProfile(named bool) (p *model.Profile, why string, err e
 	return p, "", nil
 }
 
-// use returns the profile, or nil if it does not say what the call takes: then the explanation
-// says why.
-func (x *explainer) use(e *explanation, p *model.Profile, named bool) (*model.Profile, error) {
-	if x.hosts != "" {
-		e.NotPredicted = oneHostAlone
-		return nil, nil
+// machine returns what simulates the call, or nil if the profile does not say what that takes:
+// then the explanation says why. A profile that was named has to.
+func (x *explainer) machine(e *explanation, p *model.Profile, named bool) (*explain.Machine, error) {
+	m := &explain.Machine{Profile: p, Transport: e.Transport, Processors: x.processors}
+	var within model.Link
+	err := x.onHosts(m)
+	if err == nil {
+		within, err = p.Link(m.Transport)
 	}
-	link, err := p.Link(e.Transport)
 	if err != nil {
 		if named {
 			return nil, err
@@ -293,16 +294,44 @@ func (x *explainer) use(e *explanation, p *model.Profile, named bool) (*model.Pr
 	if err != nil {
 		return nil, err
 	}
-	e.Profile = &profileUsed{File: path, Made: link.Origin.Made, Host: link.Origin.Host, Processors: p.Node.Processors, Quiet: link.Origin.Quiet && p.Node.Origin.Quiet}
-	if x.processors > 0 {
-		e.Profile.Processors = x.processors
+	e.Profile = &profileUsed{
+		File: path, Made: within.Origin.Made, Host: within.Origin.Host, Processors: cmp.Or(x.processors, p.Node.Processors),
+		Hosts: 1, Quiet: within.Origin.Quiet && p.Node.Origin.Quiet,
 	}
-	return p, nil
+	if h := m.Hosts; h != nil {
+		e.Profile.Hosts, e.Profile.Between = len(h.Sizes), h.Between.Transport
+		e.Profile.Quiet = e.Profile.Quiet && h.Between.Origin.Quiet
+	}
+	return m, nil
 }
 
-// predict simulates the call, the other algorithms, and other sizes and numbers of ranks.
-func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call, q selection.Query) error {
-	m := explain.Machine{Profile: p, Transport: e.Transport, Processors: x.processors}
+// onHosts puts the ranks on the hosts of the flag. As in a job, those of one host exchange
+// messages over shared memory, unless another transport is named.
+func (x *explainer) onHosts(m *explain.Machine) error {
+	if x.hosts == "" {
+		return nil
+	}
+	sizes, places, err := algo.PlaceHosts(x.hosts, x.ranks)
+	if err != nil {
+		return err
+	}
+	if m.Transport = x.transport.value; m.Transport == "auto" {
+		m.Transport = "shm"
+	}
+	if len(sizes) == 1 {
+		return nil
+	}
+	if m.Transport == "inproc" {
+		return errors.New("the ranks of one process are on one host")
+	}
+	between, err := linkBetween(m.Profile, "")
+	m.Hosts = &explain.Hosts{Sizes: sizes, Places: places, Between: between}
+	return err
+}
+
+// predict simulates the call, the other algorithms, other sizes, and on one host other numbers
+// of ranks.
+func (x *explainer) predict(e *explanation, m *explain.Machine, call explain.Call, q selection.Query) error {
 	time, parts, err := m.Parts(call)
 	var large *explain.TooLargeError
 	switch {
@@ -314,6 +343,9 @@ func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call,
 		e.Predicted, e.Parts = &time, parts
 	}
 	algorithms := explain.Candidates(x.collective, call.Algorithm, e.Selected)
+	for i, spec := range algorithms {
+		algorithms[i] = selection.WithHosts(x.collective, spec, x.hosts)
+	}
 	for _, r := range m.Rivals(call, algorithms, x.constraints) {
 		if r.Algorithm != e.Algorithm {
 			e.Rivals = append(e.Rivals, rival{r, nil})
@@ -321,6 +353,12 @@ func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call,
 	}
 	if x.ranks > 1 {
 		x.sizes = m.BySize(call, explain.Octaves(explain.MinBytes, explain.MaxBytes), algorithms, x.constraints)
+	}
+	for _, s := range x.sizes {
+		e.SimulatedSizes = append(e.SimulatedSizes, s.At)
+	}
+	if x.hosts != "" {
+		return nil
 	}
 	numbers := explain.Octaves(2, explain.MaxRanks)
 	chosen, err := changesByRanks(q, nil)
@@ -332,9 +370,6 @@ func (x *explainer) predict(e *explanation, p *model.Profile, call explain.Call,
 	}
 	slices.Sort(numbers)
 	x.numbers = m.ByRanks(call, slices.Compact(numbers), algorithms, x.constraints)
-	for _, s := range x.sizes {
-		e.SimulatedSizes = append(e.SimulatedSizes, s.At)
-	}
 	for _, s := range x.numbers {
 		e.SimulatedRanks = append(e.SimulatedRanks, s.At)
 	}

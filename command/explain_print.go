@@ -23,6 +23,7 @@ var partTexts = map[string]string{
 	explain.Copying:    "what copies within a rank add to it",
 	explain.Ports:      "messages that wait for another one at the same rank",
 	explain.Processors: "ranks that wait for another one on the same processor",
+	explain.Network:    "messages that share the link of their host",
 	explain.Memory:     "messages that share the memory",
 	explain.Switching:  "processors that turn to another rank",
 	explain.Other:      "what remains without all of these",
@@ -91,7 +92,11 @@ func (e *explanation) sayTime(say func(string, ...any)) {
 		say("What it takes is not predicted: %s.", e.NotPredicted)
 		return
 	}
-	by := fmt.Sprintf("simulated on %s by %s, the profile of host %s of %s", plural(e.Profile.Processors, "processor"), e.Profile.File, e.Profile.Host, e.Profile.Made.Format("2006-01-02"))
+	on := plural(e.Profile.Processors, "processor")
+	if e.hosts() > 1 {
+		on = fmt.Sprintf("%s of %s, with messages over %s between them,", plural(e.Profile.Hosts, "host"), on, e.Profile.Between)
+	}
+	by := fmt.Sprintf("simulated on %s by %s, the profile of host %s of %s", on, e.Profile.File, e.Profile.Host, e.Profile.Made.Format("2006-01-02"))
 	if !e.Profile.Quiet {
 		by += ", which was not quiet when it was measured"
 	}
@@ -135,7 +140,11 @@ func (e *explanation) printCompared(out *strings.Builder) error {
 		}
 		lines = append(lines, line)
 	}
-	add("lower bound", e.LowerBound.time(), e.LowerBound.counts()+", of any algorithm")
+	of := ", of any algorithm"
+	if e.hosts() > 1 {
+		of += ", if messages between hosts cost as little as within one"
+	}
+	add("lower bound", e.LowerBound.time(), e.LowerBound.counts()+of)
 	if e.Formula != nil {
 		add("formula", e.Formula.time(), e.Formula.counts()+" = "+e.Formula.Text)
 	}
@@ -177,7 +186,19 @@ func (e *explanation) pricesText() string {
 	if p.Combine > 0 {
 		text += fmt.Sprintf(", top = %s µs a byte combined", threeDigits(p.Combine))
 	}
-	return text + ": the line on which a message of " + bytesText(float64(e.Bytes)) + " is."
+	text += ": the line on which a message of " + bytesText(float64(e.Bytes))
+	if e.hosts() > 1 {
+		text += " between hosts"
+	}
+	return text + " is."
+}
+
+// hosts returns on how many hosts the call is simulated, or 0.
+func (e *explanation) hosts() int {
+	if e.Profile == nil {
+		return 0
+	}
+	return e.Profile.Hosts
 }
 
 // textbook is the model of a machine that was not measured.

@@ -53,7 +53,9 @@ type profileUsed struct {
 	File       string    `json:"file"`
 	Made       time.Time `json:"made"`
 	Host       string    `json:"host"`
-	Processors int       `json:"processors"` // that are simulated
+	Processors int       `json:"processors"` // that are simulated, on each host
+	Hosts      int       `json:"hosts"`
+	Between    string    `json:"between,omitempty"` // the transport between hosts
 	Quiet      bool      `json:"quiet"`
 }
 
@@ -88,23 +90,29 @@ type measuredTime struct {
 	Stable bool    `json:"stable"`
 }
 
-// price sets the formula and the lower bound, and their times if there is a profile.
-func (e *explanation) price(p *model.Profile, c explain.Call) error {
-	if p != nil {
-		link, err := p.Link(e.Transport)
+// price sets the formula and the lower bound, and their times if there is a profile. On several
+// hosts the formula has the prices between hosts, and the bound the lower ones, because it has
+// to hold for messages within a host as well.
+func (e *explanation) price(m *explain.Machine, c explain.Call) error {
+	var lowest *prices
+	if m != nil {
+		link, err := m.Link()
 		if err != nil {
 			return err
 		}
-		element := float64(c.ElementBytes())
-		m := predict.TextbookModel(p, link, c.ElementBytes(), float64(c.Bytes))
-		e.Prices = &prices{m.Ts, m.Tw / element, m.Top / element}
+		within, err := m.Profile.Link(m.Transport)
+		if err != nil {
+			return err
+		}
+		e.Prices, lowest = pricesOf(m.Profile, link, c), pricesOf(m.Profile, within, c)
+		lowest.Startup, lowest.PerByte = min(lowest.Startup, e.Prices.Startup), min(lowest.PerByte, e.Prices.PerByte)
 	}
 	n := whole(c.Collective, c.Ranks, c.Bytes)
 	bound := algo.LowerBound(c.Collective, c.Ranks, float64(n))
 	if c.Collective == sched.Shift && c.Root == 0 {
 		bound = model.Cost{}
 	}
-	e.LowerBound = e.given("", bound)
+	e.LowerBound = e.given("", bound, lowest)
 	cost, err := algo.Price(c.Collective, c.Algorithm, c.Ranks, c.Root, n, float64(n))
 	if errors.Is(err, algo.ErrNoFormula) {
 		return nil
@@ -116,18 +124,25 @@ func (e *explanation) price(p *model.Profile, c explain.Call) error {
 	if err != nil {
 		return err
 	}
-	formula := e.given(a.Formula, cost)
+	formula := e.given(a.Formula, cost, e.Prices)
 	e.Formula = &formula
 	return nil
 }
 
+// pricesOf returns the prices on the line on which a call's messages of all bytes are.
+func pricesOf(p *model.Profile, link model.Link, c explain.Call) *prices {
+	element := float64(c.ElementBytes())
+	m := predict.TextbookModel(p, link, c.ElementBytes(), float64(c.Bytes))
+	return &prices{m.Ts, m.Tw / element, m.Top / element}
+}
+
 // given returns a cost with its time.
-func (e *explanation) given(text string, c model.Cost) costGiven {
+func (e *explanation) given(text string, c model.Cost, at *prices) costGiven {
 	g := costGiven{Text: text, Startups: c.Startups, Bytes: c.Words, Combined: c.Combines}
-	if e.Prices == nil {
+	if at == nil {
 		return g
 	}
-	time := model.Model{Ts: e.Prices.Startup, Tw: e.Prices.PerByte, Top: e.Prices.Combine}.Time(c)
+	time := model.Model{Ts: at.Startup, Tw: at.PerByte, Top: at.Combine}.Time(c)
 	g.Time = &time
 	if e.Predicted != nil && time > 0 {
 		ratio := *e.Predicted / time

@@ -90,7 +90,7 @@ func (f *machineFlags) apply(cmd *cobra.Command, e *scenario) error {
 		e.config.Machine, err = predict.Machine(p, f.transport.value, wordBytes)
 		return err
 	}
-	if link, err = f.linkBetween(p); err != nil {
+	if link, err = linkBetween(p, f.transport.between); err != nil {
 		return err
 	}
 	e.setBetween(predict.TextbookModel(p, link, wordBytes, wordBytes*float64(e.m)))
@@ -113,13 +113,13 @@ func (f *machineFlags) prices(m int) (model.Model, error) {
 	return predict.TextbookModel(p, link, wordBytes, wordBytes*float64(m)), nil
 }
 
-// linkBetween returns the link between hosts: over the transport that is named, or else the one
-// that was measured between hosts, or TCP within a host, as if the network were as fast.
-func (f *machineFlags) linkBetween(p *model.Profile) (model.Link, error) {
-	if f.transport.between == "" && len(p.HostLinks) > 0 {
+// linkBetween returns the link between hosts: over a transport, or if that is "" the one that was
+// measured between hosts, or TCP within a host, as if the network were as fast.
+func linkBetween(p *model.Profile, transport string) (model.Link, error) {
+	if transport == "" && len(p.HostLinks) > 0 {
 		return p.Between()
 	}
-	return p.Link(cmp.Or(f.transport.between, "tcp"))
+	return p.Link(cmp.Or(transport, "tcp"))
 }
 
 // hostOf returns a function that returns the host of a rank.

@@ -108,7 +108,7 @@ complete as well: a program that knows nothing of chorale can replay it.
 					return callError{err}
 				}
 				if hosts != "" {
-					if err := algo.ValidateHosts(hosts, p); err != nil {
+					if _, _, err := algo.PlaceHosts(hosts, p); err != nil {
 						return callErrorf("--hosts %w", err)
 					}
 				}

@@ -36,10 +36,32 @@ func olderMachine(processors int) explain.Machine {
 	}}
 }
 
+// twoHosts puts a machine's ranks on two hosts, by turns, with a network between them.
+func twoHosts(m explain.Machine, ranks int) explain.Machine {
+	sizes, places, err := algo.PlaceHosts("cyclic:2", ranks)
+	if err != nil {
+		panic(err)
+	}
+	m.Hosts = &explain.Hosts{Sizes: sizes, Places: places, Between: model.Link{
+		Transport: "tcp", OneWay: model.Line(20, 0.001), Exchange: model.Line(25, 0.001),
+		Send: model.Line(3, 0.0001), Receive: model.Line(4, 0.0002), RendezvousFrom: 1 << 12,
+	}}
+	return m
+}
+
 func TestThePartsOfATimeAddUpToIt(t *testing.T) {
-	for _, m := range []explain.Machine{exampleMachine(2), exampleMachine(64), olderMachine(2), olderMachine(64)} {
+	machines := []explain.Machine{exampleMachine(2), exampleMachine(64), olderMachine(2), olderMachine(64)}
+	for p := range 9 {
+		if p > 1 {
+			machines = append(machines, twoHosts(exampleMachine(2), p), twoHosts(olderMachine(64), p))
+		}
+	}
+	for _, m := range machines {
 		for _, a := range algo.Catalog() {
 			for _, p := range []int{1, 2, 5, 8} {
+				if m.Hosts != nil && len(m.Hosts.Places) != p {
+					continue
+				}
 				for _, bytes := range []int{0, 4, 1000, 1 << 16} {
 					if a.Collective == sched.Barrier && bytes > 0 {
 						continue

@@ -51,7 +51,23 @@ const combined = 4
 type Machine struct {
 	Profile    *model.Profile
 	Transport  string
-	Processors int // that ranks share; 0 for as many as the profile says
+	Processors int    // that ranks share; 0 for as many as the profile says
+	Hosts      *Hosts // on which the ranks are; nil for one
+}
+
+// Hosts are several, each of which is the machine of the profile.
+type Hosts struct {
+	Sizes   []int      // the ranks of each
+	Places  []int      // of the ranks, where those of one host follow those of the one before
+	Between model.Link // messages between hosts
+}
+
+// Link returns what messages cost: on several hosts, those between them.
+func (m *Machine) Link() (model.Link, error) {
+	if m.Hosts != nil {
+		return m.Hosts.Between, nil
+	}
+	return m.Profile.Link(m.Transport)
 }
 
 // MaxMessages is how many messages a call may have that is simulated.
@@ -101,32 +117,52 @@ func (m *Machine) experiment(c Call, s *sched.Schedule) (e experiment, err error
 	if n := s.Size().Messages; n > MaxMessages {
 		return e, &TooLargeError{c.Ranks, n}
 	}
-	full, err := topo.NewFull(c.Ranks)
+	config, err := m.network(c.Ranks)
 	if err != nil {
 		return e, err
 	}
-	machine, words, err := m.machine(c, s)
+	machine, words, err := m.machine(c, s, config)
 	if err != nil {
 		return e, err
 	}
 	if m.Processors > 0 {
 		machine.Processors = m.Processors
 	}
-	return experiment{sim.Config{Topology: full}, *machine, sim.Part{Schedule: s, Words: words}}, nil
+	return experiment{config, *machine, sim.Part{Schedule: s, Words: words}}, nil
+}
+
+// network returns a simulation on the hosts of the machine.
+func (m *Machine) network(ranks int) (c sim.Config, err error) {
+	if m.Hosts == nil {
+		c.Topology, err = topo.NewFull(ranks)
+		return c, err
+	}
+	c.Topology, err = topo.NewHosts(1, m.Hosts.Sizes...)
+	c.Placement = m.Hosts.Places
+	return c, err
+}
+
+// on returns the machine of the profile, or several of them, for words of some bytes.
+func (m *Machine) on(network sim.Config, wordBytes int) (*sim.Machine, error) {
+	hosts, ok := network.Topology.(*topo.Hosts)
+	if !ok {
+		return predict.Machine(m.Profile, m.Transport, wordBytes)
+	}
+	return predict.Hosts(m.Profile, m.Transport, m.Hosts.Between, wordBytes, func(rank int) int { return hosts.Host(network.Placement[rank]) })
 }
 
 // machine returns the machine that simulates a call, and the number of words that it moves.
 // A word is an element. A vector that has fewer elements than the schedule cuts pieces has a
 // word for each piece, which stands for its share of the bytes.
-func (m *Machine) machine(c Call, s *sched.Schedule) (machine *sim.Machine, words int, err error) {
+func (m *Machine) machine(c Call, s *sched.Schedule, network sim.Config) (machine *sim.Machine, words int, err error) {
 	element := c.ElementBytes()
 	words = c.Bytes / element
 	pieces := s.Blocks / c.parts()
 	if pieces <= 1 || words >= pieces {
-		machine, err = predict.Machine(m.Profile, m.Transport, element)
+		machine, err = m.on(network, element)
 		return machine, words, err
 	}
-	if machine, err = predict.Machine(m.Profile, m.Transport, 1); err != nil {
+	if machine, err = m.on(network, 1); err != nil {
 		return nil, 0, err
 	}
 	share := func(words int) float64 { return math.Round(float64(words) * float64(c.Bytes) / float64(pieces)) }
@@ -140,10 +176,15 @@ func (m *Machine) machine(c Call, s *sched.Schedule) (machine *sim.Machine, word
 	if send, receive := machine.Send, machine.Receive; send != nil {
 		machine.Send = func(from, to, words int) float64 { return send(from, to, int(share(words))) }
 		machine.Receive = func(from, to, words int) float64 { return receive(from, to, int(share(words))) }
-		eager := machine.RendezvousFrom
-		machine.RendezvousFrom = sort.Search(pieces+1, func(words int) bool { return int(share(words)) >= eager })
+		for _, from := range []*int{&machine.RendezvousFrom, &machine.RendezvousBetween} {
+			bytes := *from
+			*from = sort.Search(pieces+1, func(words int) bool { return int(share(words)) >= bytes })
+		}
 	}
-	machine.Memory = 0 // so few bytes do not fill it
+	machine.Memory = 0 // so few bytes fill neither it
+	if machine.Network > 0 {
+		machine.Network = boundless // nor the network
+	}
 	return machine, pieces, nil
 }
 

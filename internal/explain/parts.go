@@ -15,6 +15,7 @@ const (
 	Copying    = "copying"    // within a rank
 	Ports      = "ports"      // messages that wait for another one at the same rank
 	Processors = "processors" // ranks that wait for another one on the same processor
+	Network    = "network"    // messages that share the link between their host and the others
 	Memory     = "memory"     // messages that share its bandwidth
 	Switching  = "switching"  // of processors between ranks
 	Other      = "other"      // what remains without all of these
@@ -26,11 +27,19 @@ type effect struct {
 	remove func(*experiment)
 }
 
+// boundless is the number of words per µs of a network that slows no message.
+const boundless = 1e30
+
 // effects are in the order in which they are removed. What ranks share goes first, so that
 // what remains is one chain of messages on a machine that nobody else uses.
 var effects = []effect{
 	{Switching, func(e *experiment) { e.machine.Switch = 0 }},
 	{Memory, func(e *experiment) { e.machine.Memory = 0 }},
+	{Network, func(e *experiment) {
+		if e.machine.Network > 0 {
+			e.machine.Network = boundless
+		}
+	}},
 	{Processors, func(e *experiment) { e.machine.Processors = 0 }},
 	{Ports, func(e *experiment) {
 		if e.machine.Send == nil {
