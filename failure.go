@@ -127,9 +127,10 @@ type ranksError struct {
 	err error // of the first rank that failed
 }
 
-// newRanksError returns the error of a rank, with the others that share it. Errs has the
-// error of each rank.
+// newRanksError returns the error of the rank that has failed first, with the others that share
+// it. Errs has the error of each rank.
 func newRanksError(first int, errs []error) *ranksError {
+	first = originOf(first, errs)
 	failures := make([]*failure.Failure, len(errs))
 	for rank, err := range errs {
 		failures[rank] = failureOf(err, rank)
@@ -143,6 +144,19 @@ func newRanksError(first int, errs []error) *ranksError {
 		}
 	}
 	return e
+}
+
+// originOf returns the rank whose error is the cause of a rank's: if that has heard that another
+// rank gave up, it may have returned before that one did.
+func originOf(rank int, errs []error) int {
+	for range errs {
+		var heard *transport.PeerError
+		if !errors.As(errs[rank], &heard) || !errors.Is(heard, transport.ErrAborted) || heard.Peer >= len(errs) || errs[heard.Peer] == nil {
+			break
+		}
+		rank = heard.Peer
+	}
+	return rank
 }
 
 func (e *ranksError) Error() string {

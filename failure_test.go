@@ -140,3 +140,18 @@ func TestATaggedMessageThatNobodyReceivesIsAnErrorOfRun(t *testing.T) {
 		}
 	}
 }
+
+// A rank may hear that another one has given up, and return, before that one returns.
+func TestRunReturnsTheCauseAndNotWhatOtherRanksHaveHeardOfIt(t *testing.T) {
+	why := errors.New("why not")
+	for range 200 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		err := chorale.Run(ctx, 4, func(ctx context.Context, c *chorale.Comm) error {
+			return chorale.AllReduce(ctx, c, make([]int, 1), []int{1}, chorale.Sum)
+		})
+		if !errors.Is(err, why) || !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v: want an error that holds the context's", err)
+		}
+	}
+}
