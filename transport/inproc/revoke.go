@@ -230,7 +230,7 @@ func (e *Endpoint) revokeGone() {
 }
 
 // fail ends the step, which has failed, and returns its error: that because of which the
-// communicator is revoked, or the endpoint has ended. A step that waits for a peer that has
+// communicator is revoked, or the endpoint has ended, whichever came first. A step that waits for a peer that has
 // gone, or whose context has ended, revokes its communicator. Any other error ends the
 // endpoint.
 func (s *commState) fail(ctx context.Context, err error) error {
@@ -245,10 +245,10 @@ func (s *commState) fail(ctx context.Context, err error) error {
 	}
 	e.job.mu.Lock()
 	defer e.job.mu.Unlock()
-	if ended := e.ended(); ended != nil {
-		return ended
+	if why := e.failed.Load().revoked[transport.Communicator(s.context)]; why != nil {
+		return why // an endpoint that has ended revokes nothing
 	}
-	return e.failed.Load().revoked[transport.Communicator(s.context)]
+	return e.ended()
 }
 
 // errEnded is the error of a step whose wait word says that no step goes on in its context.
