@@ -40,12 +40,6 @@ type progress struct {
 	arrived            bool // its receiving part is over
 }
 
-// A pair is one rank that sends to another.
-type pair struct {
-	underWay int     // short messages
-	waiting  []int32 // those that wait for one of these to arrive, first come first
-}
-
 // A processor does one piece of work at a time.
 type processor struct {
 	queue []int32 // the work that waits, first come first
@@ -322,42 +316,15 @@ func (s *processing) endReady(i, rank int32) {
 		return
 	}
 	m.ready = s.now
-	if s.counts(i) {
-		p := s.pairs[m.ends]
-		if p == nil {
-			p = new(pair)
-			s.pairs[m.ends] = p
-		}
-		if p.underWay == s.machine.Capacity {
-			p.waiting = append(p.waiting, i)
-			return
-		}
-		p.underWay++
+	if !s.counts(i) || s.hasRoom(i) {
+		s.requestSend(i, s.entered[rank])
 	}
-	s.requestSend(i, s.entered[rank])
-}
-
-// counts reports whether a message counts among those of the machine's capacity.
-func (s *processing) counts(i int32) bool {
-	return s.machine.Capacity > 0 && s.eager(i) && !s.apart(s.queued[i].ends)
 }
 
 // requestSend lets the sending part of a message begin.
 func (s *processing) requestSend(i, by int32) {
 	m := &s.queued[i]
 	s.request(s.work.sending(i), m.from, s.machine.Send(int(m.from), int(m.to), s.length(i)), by)
-}
-
-// makeRoom lets the next message of a pair begin, of which one has arrived.
-func (s *processing) makeRoom(e ends, by int32) {
-	p := s.pairs[e]
-	if len(p.waiting) == 0 {
-		p.underWay--
-		return
-	}
-	next := p.waiting[0]
-	p.waiting = p.waiting[1:]
-	s.requestSend(next, by)
 }
 
 // send starts a message, whose sender's processor switches to it for a time before.
