@@ -13,12 +13,14 @@ package sched
 // allocates nothing. The zero value is ready to use.
 type Builder struct {
 	copies []Copy
-	sends  []Send // To has only the right length; the ranks are in to, one send after another
+	sends  []Send
 	recvs  []Recv
-	to     []int
+	to     []int // the ranks of the sends, one send after another
 	ends   []mark
 
-	program Program
+	program Program // the last one,
+	made    []mark  // the ends of its steps,
+	room    mark    // and the capacities of the lists that it is cut from
 }
 
 // A mark is the lengths of the slices when a step ended.
@@ -41,7 +43,7 @@ func (b *Builder) Send(src Buffer, blocks Range, to ...int) {
 	}
 	n := len(b.to)
 	b.to = append(b.to, to...)
-	b.sends = append(b.sends, Send{b.to[n:], src, blocks})
+	b.sends = append(b.sends, Send{b.to[n:len(b.to):len(b.to)], src, blocks})
 }
 
 // Recv adds a receive to the current step.
@@ -68,15 +70,13 @@ func (b *Builder) last() mark {
 // the builder's next use: that begins the next program.
 func (b *Builder) Program() Program {
 	b.EndStep()
-	b.program = b.program[:0]
-	to := 0
-	for i := range b.sends {
-		n := len(b.sends[i].To)
-		b.sends[i].To = b.to[to : to+n : to+n]
-		to += n
-	}
+	same := b.sameSteps()
 	var from mark
-	for _, end := range b.ends {
+	if same > 0 {
+		from = b.ends[same-1]
+	}
+	b.program = b.program[:same]
+	for _, end := range b.ends[same:] {
 		b.program = append(b.program, Step{
 			Copies: cut(b.copies, from.copies, end.copies),
 			Sends:  cut(b.sends, from.sends, end.sends),
@@ -84,8 +84,23 @@ func (b *Builder) Program() Program {
 		})
 		from = end
 	}
-	b.copies, b.sends, b.recvs, b.to, b.ends = b.copies[:0], b.sends[:0], b.recvs[:0], b.to[:0], b.ends[:0]
+	b.ends, b.made = b.made[:0], b.ends
+	b.copies, b.sends, b.recvs, b.to = b.copies[:0], b.sends[:0], b.recvs[:0], b.to[:0]
 	return b.program
+}
+
+// sameSteps returns the number of steps that are cut from the lists as in the last
+// program: all of them, where the ranks of a schedule do alike.
+func (b *Builder) sameSteps() (n int) {
+	room := mark{cap(b.copies), cap(b.sends), cap(b.recvs)}
+	if room != b.room {
+		b.room = room
+		return 0 // a list has moved
+	}
+	for n < min(len(b.ends), len(b.made)) && b.ends[n] == b.made[n] {
+		n++
+	}
+	return n
 }
 
 // cut returns s[from:to], or nil when that is empty, so that equal programs
