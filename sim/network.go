@@ -101,7 +101,7 @@ func (n *network) apart(e ends) bool { return n.hosts != nil && n.host(e.from) !
 
 // prices returns the rates of a message.
 func (n *network) prices(e ends) *model.Model {
-	if n.apart(e) {
+	if n.hosts != nil && n.apart(e) {
 		return &n.between
 	}
 	return &n.model
@@ -125,13 +125,17 @@ func (n *network) linkRate(link int32) float64 {
 
 // latency returns the time from a message's start until its first word flows.
 func (n *network) latency(e ends, hops int) float64 {
-	m := n.prices(e)
-	return m.Ts + float64(hops)*m.Th
+	return latency(n.prices(e), hops)
 }
+
+func latency(m *model.Model, hops int) float64 { return m.Ts + float64(hops)*m.Th }
 
 // perWord returns the time of a word that no other message slows down.
 func (n *network) perWord(e ends, hops int) float64 {
-	m := n.prices(e)
+	return n.perWordAt(n.prices(e), hops)
+}
+
+func (n *network) perWordAt(m *model.Model, hops int) float64 {
 	if n.storeAndForward {
 		return m.Tw * float64(hops)
 	}
@@ -148,5 +152,6 @@ func (n *network) combining(words int) float64 {
 
 // duration returns the time from a message's start until it has arrived.
 func (n *network) duration(e ends, words, hops int) float64 {
-	return n.latency(e, hops) + n.perWord(e, hops)*float64(words)
+	m := n.prices(e)
+	return latency(m, hops) + n.perWordAt(m, hops)*float64(words)
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/chorale-go/chorale/topo"
@@ -109,7 +110,7 @@ func (e *contentionFree) result(t *times) *Result {
 		s := &out.PerStep[i]
 		out.Words += s.Words
 		out.MaxLinkLoad = max(out.MaxLinkLoad, s.MaxLinkLoad)
-		if i < len(t.spans) {
+		if i < len(t.spans) && !math.IsInf(t.spans[i].start, 1) {
 			s.Start, s.End = t.spans[i].start, t.spans[i].end
 		}
 	}

@@ -1,5 +1,7 @@
 package sim
 
+import "math"
+
 // times is when everything happens.
 type times struct {
 	ranks []rankState
@@ -25,16 +27,20 @@ type times struct {
 // A span is the time from the first start of a message of a step until all its
 // messages have arrived and been combined.
 type span struct {
-	start, end float64
-	begun      bool
+	start, end float64 // start is infinite before the first message
 }
 
 func (s *span) cover(start, end float64) {
-	if !s.begun || start < s.start {
+	if start < s.start {
 		s.start = start
 	}
-	s.begun = true
-	s.end = max(s.end, end)
+	s.extend(end)
+}
+
+func (s *span) extend(end float64) {
+	if end > s.end {
+		s.end = end
+	}
 }
 
 func newTimes(p *programTable, sync bool) *times {
@@ -51,7 +57,7 @@ func newTimes(p *programTable, sync bool) *times {
 // span returns the span of a step of the timeline.
 func (t *times) span(timelineStep int32) *span {
 	for len(t.spans) <= int(timelineStep) {
-		t.spans = append(t.spans, span{})
+		t.spans = append(t.spans, span{start: math.Inf(1)})
 	}
 	return &t.spans[timelineStep]
 }
@@ -144,7 +150,7 @@ func (t *times) endStep(rank int32, messages []message, n *network) {
 	s.begun = s.arrived
 	if s.combine > 0 {
 		s.begun += s.compute(s.combine, n)
-		t.span(s.nextTimelineStep-1).cover(s.begun, s.begun)
+		t.span(s.nextTimelineStep - 1).extend(s.begun)
 		s.combine = 0
 	}
 	if s.as != 0 {
