@@ -243,8 +243,9 @@ type Send struct {
 // Without Combine the bytes replace Into. With it, Into becomes
 // Combine(Into, Held, incoming), in whole or piece by piece: the transport
 // calls Combine on matching pieces of the three, each a multiple of Elem bytes
-// long, straight from where the incoming bytes lie. Held is as long as Into,
-// and is either the same memory or does not overlap it.
+// long, straight from where the incoming bytes lie: that may be Into itself,
+// unless Held is. Held is as long as Into, and is either the same memory or does
+// not overlap it.
 type Recv struct {
 	From    int
 	Into    []byte

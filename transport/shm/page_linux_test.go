@@ -24,7 +24,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"pairMax": pairMax, "pairDataMax": pairDataMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
 		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
-		"readMost": readMost, "bulkLen": bulkLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
+		"readMost": readMost, "bulkLen": bulkLen, "combinedLen": combinedLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
 		"fastMax": fastMax, "fastPolls": fastPolls, "peeks": peeks, "fastPollsOversubscribed": fastPollsOversubscribed, "fastYields": fastYields, "fastTaggedPolls": fastTaggedPolls,
 		"arenaMax": arenaMax, "arenasMax": arenasMax, "sharedMin": sharedMin,
 		"spinLimit": spinLimit, "spinLimitOversubscribed": spinLimitOversubscribed, "yieldTime": int64(yieldTime),

@@ -7,9 +7,11 @@ import (
 	"os"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // Rank 0 can read the memory of rank 1, and so sends by rendezvous, but rank 1 cannot
@@ -157,5 +159,42 @@ func needCMA(t *testing.T, l *link) {
 	t.Helper()
 	if !l.canReadPeer() {
 		testenv.Skip(t, "no process may read another's memory here")
+	}
+}
+
+// A message that is combined lands in the memory of the result, unless that holds the other
+// operand. The elements of three bytes fit into no piece.
+func TestAMessageIsReadWhereItIsCombined(t *testing.T) {
+	const n = 3 * (combinedLen + bulkLen/2)
+	sum := func(into, held, incoming []byte) {
+		for i := range into {
+			into[i] = held[i] + incoming[i]
+		}
+	}
+	for _, begun := range []int{0, 1} { // bytes that were staged
+		for _, inPlace := range []bool{false, true} {
+			ends := job(t, 2)
+			l := &ends[0].links[1]
+			needCMA(t, l)
+			message, into, held := make([]byte, n), make([]byte, n), make([]byte, n)
+			for i := range n {
+				message[i], held[i] = byte(i%251), byte(i%127)
+			}
+			want := make([]byte, n)
+			sum(want, held, message)
+			if inPlace {
+				copy(into, held)
+				held = into
+			}
+			r := &match.Recv{Recv: &transport.Recv{Into: into, Held: held, Combine: sum, Elem: 3}}
+			r.Put(message[:begun])
+			m := partial{recv: r, remote: remotePayload{address: uint64(uintptr(unsafe.Pointer(&message[0])))}}
+			if err := l.readRemote(&m); err != nil || !bytes.Equal(into, want) {
+				t.Errorf("in place %t, after %d bytes: another message, or %v", inPlace, begun, err)
+			}
+			if used := ends[0].bulk != nil; used != inPlace {
+				t.Errorf("in place %t: the message was read elsewhere: %t", inPlace, used)
+			}
+		}
 	}
 }

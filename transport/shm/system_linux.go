@@ -250,8 +250,8 @@ func threadTime() time.Duration {
 }
 
 const (
-	readShort = 64 << 10  // bytes that are read in a system call that the Go scheduler does not see
-	readMost  = 512 << 10 // bytes that are read in one system call
+	readShort = 64 << 10 // bytes that are read in a system call that the Go scheduler does not see
+	readMost  = 4 << 20  // bytes that are read in one system call: the kernel looks up as many pages at a time, at most
 )
 
 // readPeer reads another process's memory, and after it a word: what was read is of a
