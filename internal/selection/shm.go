@@ -31,7 +31,7 @@ var shm = table{
 			{65, 0, "recursive-halving", "fewest steps and peers"},
 		},
 		sched.AllReduce: {
-			{2, 1 << 20, "recursive-halving", "fewest bytes, and all ranks share the combining"},
+			{3, 1 << 20, "recursive-halving", "fewest bytes, and all ranks share the combining"},
 		},
 		sched.AllToAll: {
 			{3, 0, "direct", "fewest waits"},
