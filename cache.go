@@ -26,7 +26,7 @@ type keptCounts struct{ calls, programs, memory atomic.Int64 }
 // find returns the compiled call of a key and counts, or nil.
 func (c *callCache) find(key *callKey, counts *partCounts) *call {
 	recent := c.slot(key)
-	if call := *recent; call != nil && call.key == *key && call.counts.equal(*counts) {
+	if call := *recent; call != nil && call.is(key, counts) {
 		return call
 	}
 	if call := c.calls[*key]; call != nil && call.counts.equal(*counts) {

@@ -68,7 +68,18 @@ type call struct {
 	shape     int32   // of its timeline, in the tracer's table; 0 if it is not there
 }
 
-// do makes a collective call. It compiles the call unless the cache has it.
+// is reports whether the call has a key and counts. It compares what mostly differs first,
+// and calls no function where the compiler's comparison of two keys calls three.
+func (c *call) is(key *callKey, counts *partCounts) bool {
+	k := &c.key
+	return k.root == key.root && k.count == key.count && k.collective == key.collective &&
+		sameType(k.elem, key.elem) && k.op == key.op && k.custom == key.custom && k.commutative == key.commutative &&
+		k.schedule == key.schedule && len(k.algorithm) == len(key.algorithm) && (k.algorithm == "" || k.algorithm == key.algorithm) &&
+		k.uneven == key.uneven && (k.uneven == 0 || c.counts.equal(*counts))
+}
+
+// do makes a collective call. One that was made before in the same way, and that nobody
+// records, needs no more than its compiled call.
 func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) error {
 	if ctx == nil {
 		return c.rejectCallf(a.collective.String(), "%w", errNoContext)
@@ -76,12 +87,56 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	if c == nil || !c.state.CompareAndSwap(idle, busy) {
 		return c.unusable(a.collective.String())
 	}
+	a.elem = reflect.TypeFor[T]()
+	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.custom(), a.op.Commutative
+	if len(options) == 0 && c.stats == nil && !a.custom {
+		if call := *c.cache.slot(&a.callKey); call != nil && call.is(&a.callKey, &a.counts) {
+			err := c.again(ctx, call, bytesOf(a.in), bytesOf(a.out))
+			c.end()
+			return err
+		}
+	}
 	defer c.end()
-	// A call that fails from here on counts. So ranks that all fail stay in step,
-	// and other ranks notice that this one has moved on.
+	return doWith(ctx, c, a, options)
+}
+
+// nextSignature returns the signature of the next call, without its text. A call that fails
+// from there on counts. So ranks that all fail stay in step, and other ranks notice that this
+// one has moved on.
+func (c *Comm) nextSignature() transport.Signature {
 	signature := transport.Signature{Context: c.context, Sequence: c.sequence}
 	c.sequence++
+	return signature
+}
 
+// again makes a call that was compiled, and whose operation is built in.
+func (c *Comm) again(ctx context.Context, call *call, in, out []byte) error {
+	signature := c.nextSignature()
+	signature.Call = call.signature
+	if err := c.admit(call, &signature, in, out); err != nil {
+		return err
+	}
+	if err := call.plan.Run(ctx, c.job.steps, signature, in, out, call.op); err != nil {
+		return c.failed(call.key.collective.String(), signature, call.key.elem, err)
+	}
+	return nil
+}
+
+// admit returns why a call cannot be made with some memory, or at all.
+func (c *Comm) admit(call *call, signature *transport.Signature, in, out []byte) error {
+	if exec.Overlap(in, out) && !call.plan.InPlace(in, out) {
+		return c.argumentErrorf(call.key.collective.String(), "dst and src overlap: want the same memory, or none in common")
+	}
+	if c.size == 1 && c.identity.revoked.Load() { // it would need no message
+		return c.failed(call.key.collective.String(), *signature, call.key.elem, c.job.endpoint.Revoked(c.identity.number))
+	}
+	return nil
+}
+
+// doWith is do with options, a record of the call, an operation of the caller's, or a call
+// that the cache may not have: then it compiles the call.
+func doWith[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) error {
+	signature := c.nextSignature()
 	chosen := c.mergeOptions(options)
 	timed := chosen.stats != nil && c.isTimed(chosen.stats, signature.Sequence)
 	var start time.Time
@@ -92,9 +147,7 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 	if chosen.stats != nil {
 		traced = c.trace(signature.Sequence)
 	}
-	a.elem = reflect.TypeFor[T]()
 	a.algorithm, a.schedule = chosen.algorithm, chosen.schedule
-	a.callKey.op, a.custom, a.commutative = a.op.builtin, a.op.custom(), a.op.Commutative
 	call := c.cache.find(&a.callKey, &a.counts)
 	if call == nil {
 		var err error
@@ -106,25 +159,20 @@ func do[T any](ctx context.Context, c *Comm, a *arguments[T], options []Option) 
 		}
 		c.cache.add(call)
 	}
-	in, out := bytesOf(a.in), bytesOf(a.out)
-	if exec.Overlap(in, out) && !call.plan.InPlace(in, out) {
-		return c.argumentErrorf(a.collective.String(), "dst and src overlap: want the same memory, or none in common")
-	}
 	signature.Call = call.signature
-	var err error
-	if c.size == 1 && c.identity.revoked.Load() { // it would need no message
-		return c.failed(a.collective.String(), signature, a.elem, c.job.endpoint.Revoked(c.identity.number))
+	in, out := bytesOf(a.in), bytesOf(a.out)
+	err := c.admit(call, &signature, in, out)
+	if err != nil {
+		return err
+	}
+	exchanger, op := c.job.steps, call.op
+	if traced != nil && !a.custom {
+		exchanger, op = traced.around(call, op)
 	}
 	if a.custom {
 		err = call.callerOp.(*callerOp[T]).run(ctx, c, call, traced, signature, in, out, a.op)
-	} else {
-		exchanger, op := c.job.steps, call.op
-		if traced != nil {
-			exchanger, op = traced.around(call, op)
-		}
-		if err = call.plan.Run(ctx, exchanger, signature, in, out, op); err != nil {
-			err = c.failed(a.collective.String(), signature, a.elem, err)
-		}
+	} else if err = call.plan.Run(ctx, exchanger, signature, in, out, op); err != nil {
+		err = c.failed(a.collective.String(), signature, a.elem, err)
 	}
 	if chosen.stats == nil {
 		return err

@@ -20,6 +20,13 @@ func elements[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/size)
 }
 
+// sameType reports whether two types are the same. Both are of the one type that implements
+// reflect.Type, and are the same if they are the same pointer: comparing two interfaces calls
+// a function.
+func sameType(a, b reflect.Type) bool {
+	return (*[2]unsafe.Pointer)(unsafe.Pointer(&a))[1] == (*[2]unsafe.Pointer)(unsafe.Pointer(&b))[1]
+}
+
 // typeName returns the name of a type. Those of the common ones are at hand: looking one
 // up takes as long as a tenth of a short message.
 func typeName[T any]() string {

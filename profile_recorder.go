@@ -170,7 +170,7 @@ func (r *recorder) record(c *Comm, call *call, sequence uint32, start time.Time,
 	if c.starter != nil {
 		at.stack = c.starter.stack
 	} else {
-		at.stack = callersHere(3)
+		at.stack = callersHere(4)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -140,7 +140,7 @@ func (t *tracedCall) end(c *Comm, call *call, err error) {
 	if c.starter != nil {
 		stack = c.starter.stack
 	} else {
-		stack = callersHere(2)
+		stack = callersHere(3)
 	}
 	tr, now := t.tracer, t.tracer.now()
 	tr.skipped.Add(int64(t.sequence - t.next))

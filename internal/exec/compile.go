@@ -47,6 +47,7 @@ func Compile(s *sched.Schedule, config Config) *Plan {
 		temporal: config.Temporal,
 		memory:   config.Memory,
 	}
+	p.inLen, p.outLen = p.padding.unpaddedLen(p.in.Len()), p.padding.unpaddedLen(p.out.Len())
 	program := s.Program(rank)
 	p.steps = make([]step, 0, len(program)+1)
 	for _, st := range program {
@@ -56,12 +57,13 @@ func Compile(s *sched.Schedule, config Config) *Plan {
 		p.steps = append(p.steps, step{copies: c.deferred})
 	}
 	c.scratch.Hi = max(c.scratch.Lo, c.scratch.Hi)
-	c.placeReceived(p.steps)
+	c.place(p.steps, [...]int{sched.In: p.in.Lo, sched.Out: p.out.Lo, sched.Scratch: c.scratch.Lo})
 	for i := range p.steps {
 		p.steps[i].wire.Index = i
 		p.stats.add(p.steps[i])
 	}
 	p.needsCopy = readsWrittenInput(program)
+	p.copiesAll = p.copiesInputToOutput()
 	p.divide(c.scratch)
 	return p
 }
@@ -113,7 +115,7 @@ func (c *compiler) step(st sched.Step) step {
 }
 
 // received is the buffer of bytes that are received to be combined later. It lies
-// behind the scratch: see placeReceived.
+// behind the scratch: see place.
 const received = sched.Scratch + 1
 
 // deferRecv makes of a receive one that lands in memory of its own, and a copy at the
@@ -129,28 +131,34 @@ func (c *compiler) deferRecv(t recvTarget, at *int) recvTarget {
 	return recvTarget{landed, landed, sched.Replace}
 }
 
-// placeReceived moves the received bytes behind the scratch, now that the length of
-// the scratch is known.
-func (c *compiler) placeReceived(steps []step) {
-	if c.received == 0 {
-		return
-	}
-	at := c.scratch.Lo + align(c.scratch.Len())
+// place makes all ranges begin where the memory of their buffers does, which is at origin,
+// and moves the received bytes behind the scratch, now that the length of that is known.
+func (c *compiler) place(steps []step, origin [3]int) {
+	at := align(c.scratch.Len())
 	place := func(r *byteRange) {
 		if r.buffer == received {
 			*r = byteRange{sched.Scratch, at + r.lo, at + r.hi}
+			return
 		}
+		r.lo, r.hi = r.lo-origin[r.buffer], r.hi-origin[r.buffer]
 	}
 	for i := range steps {
+		for k := range steps[i].sends {
+			place(&steps[i].sends[k])
+		}
 		for k := range steps[i].targets {
 			place(&steps[i].targets[k].into)
 			place(&steps[i].targets[k].held)
 		}
 		for k := range steps[i].copies {
 			place(&steps[i].copies[k].from)
+			place(&steps[i].copies[k].to)
+			place(&steps[i].copies[k].held)
 		}
 	}
-	c.scratch.Hi = at + c.received
+	if c.received > 0 {
+		c.scratch.Hi = c.scratch.Lo + at + c.received
+	}
 }
 
 func (c *compiler) member(rank int) int {

@@ -12,6 +12,9 @@ import (
 // time.
 type Plan struct {
 	steps     []step
+	inLen     int         // bytes of in that a run needs
+	outLen    int         // bytes of out that a run needs
+	copiesAll bool        // the program copies all of In to all of Out, and does nothing else
 	in, out   sched.Range // the bytes of the vector that the rank's In and Out hold
 	scratch   sched.Range // the bytes of scratch that a run uses
 	memory    *Memory     // holds the scratch, then what the two fields below say
@@ -37,7 +40,7 @@ type step struct {
 	wire    transport.Step
 }
 
-// A byteRange is a range of bytes of a buffer.
+// A byteRange is a range of bytes of a buffer, counted from where a run's memory of it begins.
 type byteRange struct {
 	buffer sched.Buffer
 	lo, hi int
@@ -57,12 +60,6 @@ type recvTarget struct {
 	how        sched.Combine
 }
 
-// A segment is a buffer that covers the bytes lo ≤ b < lo+len(bytes) of its kind.
-type segment struct {
-	lo    int
-	bytes []byte
-}
-
 func (s *Stats) add(st step) {
 	if len(st.sends)+len(st.targets) > 0 {
 		s.Steps++
@@ -77,10 +74,10 @@ func (s *Stats) add(st step) {
 func (p *Plan) Stats() Stats { return p.stats }
 
 // InLen returns the bytes of in that Run needs.
-func (p *Plan) InLen() int { return p.padding.unpaddedLen(p.in.Len()) }
+func (p *Plan) InLen() int { return p.inLen }
 
 // OutLen returns the bytes of out that Run needs.
-func (p *Plan) OutLen() int { return p.padding.unpaddedLen(p.out.Len()) }
+func (p *Plan) OutLen() int { return p.outLen }
 
 // Size returns about how many bytes the plan itself takes, without its Memory.
 func (p *Plan) Size() int {
@@ -108,6 +105,17 @@ func (p *Plan) divide(scratch sched.Range) {
 		p.padding.outAt = p.padding.inAt + align(p.in.Len())
 		p.copyAt = p.padding.outAt + align(p.out.Len())
 	}
+}
+
+// copiesInputToOutput reports whether the program copies all of In to all of Out, and does
+// nothing else, as those of a single rank do.
+func (p *Plan) copiesInputToOutput() bool {
+	if len(p.steps) != 1 || len(p.steps[0].copies) != 1 || len(p.steps[0].sends)+len(p.steps[0].targets) > 0 {
+		return false
+	}
+	c := &p.steps[0].copies[0]
+	in, out := byteRange{sched.In, 0, p.in.Len()}, byteRange{sched.Out, 0, p.out.Len()}
+	return c.how == sched.Replace && c.from == in && c.to == out
 }
 
 // UseMemory has the runs of a plan compute in another memory from now on.

@@ -35,63 +35,74 @@ func (e *StepError) Unwrap() error { return e.Err }
 // through Run. The plan keeps no reference to in and out, except after such a panic: see
 // Release.
 func (p *Plan) Run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
-	if len(in) != p.InLen() || len(out) != p.OutLen() {
-		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.InLen(), p.OutLen())
+	if len(in) != p.inLen || len(out) != p.outLen {
+		return fmt.Errorf("exec: %d bytes in, %d out: want %d and %d", len(in), len(out), p.inLen, p.outLen)
 	}
-	if p.padding.gap == 0 {
-		return p.run(ctx, ep, sig, in, out, op)
+	if p.copiesAll {
+		if unsafe.SliceData(in) != unsafe.SliceData(out) {
+			transport.Copy(out, in, p.temporal)
+		}
+		return nil
 	}
-	bytes := p.memory.AtLeast(p.copyAt)
-	paddedIn := bytes[p.padding.inAt:][:p.in.Len()]
-	paddedOut := bytes[p.padding.outAt:][:p.out.Len()]
-	p.padding.pad(paddedIn, in)
-	p.padding.pad(paddedOut, out)
-	err := p.run(ctx, ep, sig, paddedIn, paddedOut, op)
-	p.padding.unpad(out, paddedOut)
+	var m memories // set field by field: a composite literal would be built elsewhere and copied
+	m[sched.In], m[sched.Out] = in, out
+	if p.copyAt > 0 {
+		m[sched.Scratch] = p.memory.AtLeast(p.copyAt)
+		if p.padding.gap > 0 {
+			return p.runPadded(ctx, ep, &sig, &m, op)
+		}
+	}
+	return p.run(ctx, ep, &sig, &m, op)
+}
+
+// runPadded is run with padded copies of In and Out.
+func (p *Plan) runPadded(ctx context.Context, ep transport.Exchanger, sig *transport.Signature, m *memories, op Op) error {
+	out := m[sched.Out]
+	p.padding.pad(m[sched.Scratch][p.padding.inAt:][:p.in.Len()], m[sched.In])
+	p.padding.pad(m[sched.Scratch][p.padding.outAt:][:p.out.Len()], out)
+	m[sched.In] = m[sched.Scratch][p.padding.inAt:][:p.in.Len()]
+	m[sched.Out] = m[sched.Scratch][p.padding.outAt:][:p.out.Len()]
+	padded := m[sched.Out]
+	err := p.run(ctx, ep, sig, m, op)
+	p.padding.unpad(out, padded)
 	return err
 }
 
-func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig transport.Signature, in, out []byte, op Op) error {
-	var m memories // set field by field: a composite literal would be built elsewhere and copied
-	m[sched.In].lo, m[sched.In].bytes = p.in.Lo, in
-	m[sched.Out].lo, m[sched.Out].bytes = p.out.Lo, out
-	if p.copyAt > 0 {
-		m[sched.Scratch].lo, m[sched.Scratch].bytes = p.scratch.Lo, p.memory.AtLeast(p.copyAt)
-	}
-	if p.needsCopy && Overlap(in, out) {
-		p.copyInput(&m)
+func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig *transport.Signature, m *memories, op Op) error {
+	if p.needsCopy && Overlap(m[sched.In], m[sched.Out]) {
+		p.copyInput(m)
 	}
 	for i := range p.steps {
 		st := &p.steps[i]
+		// What is stored here is copied below, when it has left the processor's store
+		// buffer: a copy of it from there takes longer.
+		st.wire.Signature = *sig
 		for i := range st.copies {
 			m.copy(&st.copies[i], op, p.temporal)
 		}
 		if len(st.sends)+len(st.targets) == 0 {
 			continue
 		}
-		st.bind(&m, sig, op)
+		st.bind(m, op)
 		err := ep.Exchange(ctx, st.wire)
+		st.release()
 		if err != nil {
-			p.Release()
 			return &StepError{i, err}
 		}
 	}
-	p.Release()
 	return nil
 }
 
 // copyInput replaces In by a copy of it.
 func (p *Plan) copyInput(m *memories) {
-	in := m[sched.In].bytes
+	in := m[sched.In]
 	bytes := p.memory.AtLeast(p.copyAt + len(in))
 	copy(bytes[p.copyAt:], in)
-	m[sched.In].bytes, m[sched.Scratch].bytes = bytes[p.copyAt:][:len(in)], bytes
-	m[sched.Scratch].lo = p.scratch.Lo
+	m[sched.In], m[sched.Scratch] = bytes[p.copyAt:][:len(in)], bytes
 }
 
 // bind sets the memory of the step's wire form.
-func (st *step) bind(m *memories, sig transport.Signature, op Op) {
-	st.wire.Signature = sig
+func (st *step) bind(m *memories, op Op) {
 	for i, r := range st.sends {
 		st.wire.Sends[i].Data = m.slice(r)
 	}
@@ -108,28 +119,30 @@ func (st *step) bind(m *memories, sig transport.Signature, op Op) {
 }
 
 // Release drops the references to the caller's memory, which a cached plan would
-// keep alive. Run calls it, unless the operation panics.
+// keep alive. Run does so, unless the operation panics.
 func (p *Plan) Release() {
 	for i := range p.steps {
-		wire := &p.steps[i].wire
-		for k := range wire.Sends {
-			wire.Sends[k].Data = nil
-		}
-		for k := range wire.Recvs {
-			wire.Recvs[k].Into, wire.Recvs[k].Held = nil, nil
-		}
+		p.steps[i].release()
+	}
+}
+
+func (st *step) release() {
+	for k := range st.wire.Sends {
+		st.wire.Sends[k].Data = nil
+	}
+	for k := range st.wire.Recvs {
+		st.wire.Recvs[k].Into, st.wire.Recvs[k].Held = nil, nil
 	}
 }
 
 // memories holds In, Out and Scratch.
-type memories [3]segment
+type memories [3][]byte
 
 func (m *memories) slice(r byteRange) []byte {
 	if r.lo == r.hi {
 		return nil
 	}
-	b := &m[r.buffer]
-	return b.bytes[r.lo-b.lo : r.hi-b.lo : r.hi-b.lo]
+	return m[r.buffer][r.lo:r.hi:r.hi]
 }
 
 func (m *memories) copy(c *localCopy, op Op, temporal bool) {
