@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/chorale-go/chorale"
+	"github.com/chorale-go/chorale/transport/inproc"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -203,4 +204,31 @@ func TestCacheOfCallsIsBounded(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestAStartedReceiveOfWhatHasArrivedAllocatesNothing(t *testing.T) {
+	const n = 4
+	job := inproc.New(2) // both ranks in this goroutine
+	var c [2]*chorale.Comm
+	for rank := range c {
+		c[rank] = chorale.NewComm(job.Endpoint(rank), chorale.CommConfig{Transport: "inproc"})
+		defer c[rank].Close()
+	}
+	src, dst := []int{1}, []int{0}
+	allocations := testing.AllocsPerRun(100, func() {
+		for tag := range n {
+			if err := chorale.StartSend(t.Context(), c[0], src, 1, tag).Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		for tag := range n {
+			want := chorale.Status{From: 0, Tag: tag, Count: 1}
+			if s := chorale.StartRecv(t.Context(), c[1], dst, 0, tag).Status(); s != want {
+				t.Errorf("receive %d has the status %+v", tag, s)
+			}
+		}
+	})
+	if allocations != 0 {
+		t.Errorf("%v allocations, want 0", allocations)
+	}
 }

@@ -55,6 +55,7 @@ type Comm struct {
 	resilience  resilience
 	turns       map[int]*turns // of RoundRobin, by tag; under job.mu
 	tagged      taggedUse
+	received    receivedRequests
 	released    bool // the endpoint has released the context; under job.mu
 }
 
@@ -76,7 +77,8 @@ type group struct {
 // A job is one rank's attachment to all others. Its communicators share it.
 type job struct {
 	endpoint transport.Endpoint
-	steps    transport.Exchanger // the endpoint, converted once and not in each call
+	steps    transport.Exchanger      // the endpoint, converted once and not in each call
+	eager    transport.EagerMessenger // the same; nil if the endpoint is none
 	config   CommConfig
 	ranks    *localRanks // of Run; nil elsewhere
 	env      launch.JobEnv
@@ -150,6 +152,7 @@ func newRecordedComm(endpoint transport.Endpoint, config CommConfig, env launch.
 	if t != nil {
 		j.endpoint = &tracedEndpoint{j.endpoint, j}
 	}
+	j.eager, _ = j.endpoint.(transport.EagerMessenger)
 	j.family = &family{jobs: []*job{j}}
 	c := j.newComm(group{rank: endpoint.Rank(), size: endpoint.Size()}, 0, 0)
 	if r != nil {

@@ -52,16 +52,31 @@ func Send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	if err := c.beginMessage("send"); err != nil {
 		return err
 	}
+	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
+		c.endMessage(0)
+		return err
+	}
+	if sendEager(ctx, c, src, to, tag) {
+		return nil
+	}
 	return send(ctx, c, src, to, tag)
 }
 
-// send is Send after beginMessage.
+// sendEager sends a message that is copied at once. It is Send after the check of the
+// arguments, if it reports that the message is sent.
+func sendEager[T any](ctx context.Context, c *Comm, src []T, to, tag int) bool {
+	e := c.job.eager
+	if e == nil || !e.SendEager(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src)) {
+		return false
+	}
+	c.endMessage(1)
+	return true
+}
+
+// send is Send after the check of the arguments.
 func send[T any](ctx context.Context, c *Comm, src []T, to, tag int) error {
 	sent := int64(0)
 	defer func() { c.endMessage(sent) }()
-	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
-		return err
-	}
 	err := c.job.endpoint.Send(ctx, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(src))
 	if err != nil {
 		return c.messageFailed("send", messageText(len(src), typeName[T](), "to", to, tag), "", 0, err)
@@ -91,7 +106,25 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 		c.endMessage(0)
 		return Status{}, err
 	}
+	if s, ok := recvEager(ctx, c, dst, source, tag, true); ok {
+		return s, nil
+	}
 	return recv(ctx, c, dst, source, tag)
+}
+
+// recvEager receives a message that has arrived, or if waits is set arrives soon. It is Recv
+// after sourceOf, if it reports that the message is received.
+func recvEager[T any](ctx context.Context, c *Comm, dst []T, from source, tag int, waits bool) (s Status, ok bool) {
+	e := c.job.eager
+	if e == nil {
+		return s, false
+	}
+	r, ok := e.RecvEager(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst), waits)
+	if !ok {
+		return s, false
+	}
+	c.endMessage(-1)
+	return Status{From: c.groupRank(r.From), Tag: r.Tag, Count: r.Size / elementSize[T]()}, true
 }
 
 // A source is the rank that a receive is from, or AnyRank.
@@ -114,7 +147,7 @@ func sourceOf[T any](ctx context.Context, c *Comm, from, tag int) (source, error
 	return source{c.takeTurn(tag), true}, nil
 }
 
-// recv is Recv after beginMessage. A receive that fails returns its turn.
+// recv is Recv after sourceOf. A receive that fails returns its turn.
 func recv[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (Status, error) {
 	received := int64(0)
 	defer func() { c.endMessage(-received) }()
@@ -318,6 +351,9 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 		c.endMessage(0)
 		return doneRequest(err)
 	}
+	if sendEager(ctx, c, src, to, tag) {
+		return &succeeded
+	}
 	m := messages.Get().(*started)
 	startSend(ctx, c, m, src, to, tag)
 	if !m.request.Done() {
@@ -334,6 +370,21 @@ func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Reque
 type RecvRequest struct {
 	*Request
 	status Status // once the receive is done
+}
+
+// receivedRequests are some of the requests of receives that were done when they were started.
+// They never change, so that receives with the same status have the same one.
+type receivedRequests [8]atomic.Pointer[RecvRequest]
+
+// request returns the request of a receive that is done.
+func (l *receivedRequests) request(s Status) *RecvRequest {
+	kept := &l[uint(s.From*3+s.Tag)%uint(len(l))]
+	if r := kept.Load(); r != nil && r.status == s {
+		return r
+	}
+	r := &RecvRequest{Request: &succeeded, status: s}
+	kept.Store(r)
+	return r
 }
 
 // Status waits until the receive is done, and returns the status of its message.
@@ -356,6 +407,9 @@ func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *Rec
 	if err != nil {
 		c.endMessage(0)
 		return &RecvRequest{Request: doneRequest(err)}
+	}
+	if s, ok := recvEager(ctx, c, dst, source, tag, false); ok {
+		return c.received.request(s)
 	}
 	m := messages.Get().(*started)
 	startRecv(ctx, c, m, dst, source, tag)

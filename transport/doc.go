@@ -26,5 +26,6 @@
 //
 // Over tcp the socket is the buffer. A tagged message is eager up to 64 KiB: it is
 // copied, and waits at its receiver. A longer one is sent by rendezvous: it is announced,
-// and stays with its sender until a receive asks for it.
+// and stays with its sender until a receive asks for it. An [EagerMessenger] copies short
+// ones without a request, where nothing has to be waited for.
 package transport

@@ -108,3 +108,26 @@ type Messenger interface {
 	// one now.
 	Probe(ctx context.Context, from int, m Match, wait bool) (info MessageInfo, found bool, err error)
 }
+
+// An EagerMessenger has short messages sent and received at once, which takes less time than
+// what serves any message. Its methods change nothing if they report that they have not done
+// so: the caller uses the method of [Messenger] then, which also says what fails.
+type EagerMessenger interface {
+	// SendEager is Send for a message that is copied at once.
+	SendEager(ctx context.Context, to int, m Match, typeName string, data []byte) (sent bool)
+
+	// RecvEager is Recv for a message that has arrived, and that no other receive in
+	// progress gets. If waits is set, it may wait for a moment.
+	RecvEager(ctx context.Context, from int, m Match, typeName string, into []byte, waits bool) (r Received, ok bool)
+}
+
+// Received is what a receive learns about its message, beside the type, which is its own.
+type Received struct {
+	From, Tag int
+	Size      int // bytes
+}
+
+// Info returns what describes a message of a type.
+func (r Received) Info(typeName string) MessageInfo {
+	return MessageInfo{From: r.From, Tag: r.Tag, Size: r.Size, Type: typeName}
+}

@@ -8,11 +8,14 @@ import (
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
-var _ transport.Messenger = (*Endpoint)(nil)
+var (
+	_ transport.Messenger      = (*Endpoint)(nil)
+	_ transport.EagerMessenger = (*Endpoint)(nil)
+)
 
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind string, data []byte) error {
-	if e.checkSend(ctx, to, m.Context) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data) {
+	if e.SendEager(ctx, to, m, kind, data) {
 		return nil
 	}
 	r := requests.Get().(*transport.Request)
@@ -26,10 +29,8 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	if ctx.Err() == nil {
-		if info, ok := e.recvFast(from, m, kind, into); ok {
-			return info, nil
-		}
+	if r, ok := e.RecvEager(ctx, from, m, kind, into, true); ok {
+		return r.Info(kind), nil
 	}
 	r := requests.Get().(*transport.Request)
 	e.StartRecv(ctx, r, from, m, kind, into)
@@ -42,13 +43,17 @@ func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind s
 
 // StartSend implements [transport.Messenger].
 func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, kind string, data []byte) {
+	if e.SendEager(ctx, to, m, kind, data) {
+		r.Finish(transport.MessageInfo{}, nil)
+		return
+	}
 	if err := e.checkSend(ctx, to, m.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
 	queue := &e.job.endpoints[to].tagged
 	info := transport.MessageInfo{From: e.rank, Tag: m.Tag, Size: len(data), Type: kind}
-	if queue.send(e.rank, m, kind, data) || len(data) <= eagerMin && queue.sendWithoutRing(&info, m.Context, data) {
+	if len(data) <= eagerMin && queue.sendWithoutRing(&info, m.Context, data) {
 		r.Finish(transport.MessageInfo{}, nil)
 		return
 	}
@@ -101,11 +106,9 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
-	if from != transport.Any && ctx.Err() == nil {
-		if info, ok := e.recvArrived(from, m, kind, into); ok {
-			r.Finish(info, nil)
-			return
-		}
+	if got, ok := e.RecvEager(ctx, from, m, kind, into, false); ok {
+		r.Finish(got.Info(kind), nil)
+		return
 	}
 	queue := &e.tagged
 	queue.mu.Lock()

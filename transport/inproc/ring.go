@@ -301,12 +301,9 @@ func (q *taggedQueue) arrived(from int) bool {
 	return slices.ContainsFunc(q.rings.list(), (*taggedRing).ready)
 }
 
-// send writes a short message into the ring of its sender. If calls of the receiver sleep,
+// send writes a message, which is not longer than ringMax, into the ring of its sender. If calls of the receiver sleep,
 // the sender reads the ring for them.
 func (q *taggedQueue) send(from int, m transport.Match, kind string, data []byte) bool {
-	if len(data) > ringMax {
-		return false
-	}
 	if !q.ringOf(from).write(m.Context, m.Tag, kind, data) {
 		return false
 	}

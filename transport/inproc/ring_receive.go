@@ -1,69 +1,62 @@
 package inproc
 
-import "github.com/chorale-go/chorale/transport"
+import (
+	"context"
 
-// recvFast receives a message that is the next one in the ring of its sender, or soon will
-// be, while no other message is queued and no receive is posted.
-func (e *Endpoint) recvFast(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
-	if from < 0 || from >= len(e.job.endpoints) {
-		return info, false
+	"github.com/chorale-go/chorale/transport"
+)
+
+// SendEager implements [transport.EagerMessenger].
+func (e *Endpoint) SendEager(ctx context.Context, to int, m transport.Match, kind string, data []byte) bool {
+	return len(data) <= ringMax && e.checkSend(ctx, to, m.Context) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data)
+}
+
+// RecvEager implements [transport.EagerMessenger]. Receives that are posted get theirs before.
+func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, kind string, into []byte, waits bool) (got transport.Received, ok bool) {
+	if from < 0 || from >= len(e.job.endpoints) || ctx.Err() != nil {
+		return got, false
 	}
 	q := &e.tagged
 	r := q.ringOf(from)
 	for polls := 0; !r.ready(); polls++ {
-		if polls == firstYield || e.job.spinning.resume.Load() != 0 {
-			return info, false
+		if !waits || polls == firstYield || e.job.spinning.resume.Load() != 0 {
+			return got, false
 		}
 	}
 	q.mu.Lock()
-	if len(q.posted) > 0 {
-		q.mu.Unlock()
-		return info, false
+	for len(q.posted) > 0 {
+		if !q.takeFirst(r) {
+			q.mu.Unlock()
+			return got, false
+		}
 	}
 	return q.recvFirst(r, m, kind, into)
 }
 
 // recvFirst receives the message that is next in a ring, if a receive of this rank that comes
 // next takes it. The queue is locked, and no receive is posted; recvFirst unlocks it.
-func (q *taggedQueue) recvFirst(r *taggedRing, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
+func (q *taggedQueue) recvFirst(r *taggedRing, m transport.Match, kind string, into []byte) (got transport.Received, ok bool) {
 	c, p := r.first()
 	switch {
 	case c == nil, q.messages.Held() > 0, q.endpoint.knownErr(m.Context) != nil,
 		c.context != m.Context, c.tag != m.Tag && m.Tag != transport.Any, c.kind != kind, r.size(c) > len(into):
 		q.mu.Unlock()
-		return info, false
+		return got, false
 	case c.size == announced:
 		message := r.message(c, p)
 		r.take(p)
 		q.mu.Unlock()
+		got = transport.Received{From: r.from, Tag: message.Tag, Size: message.Size}
 		transport.Copy(into[:message.Size], message.data, false)
 		message.send.Done(nil)
-		return message.MessageInfo, true
+		return got, true
 	}
-	info = transport.MessageInfo{From: r.from, Tag: c.tag, Size: int(c.size), Type: kind}
+	got = transport.Received{From: r.from, Tag: c.tag, Size: int(c.size)}
 	copy(into, r.contents(c, p))
 	r.take(p)
-	r.refund(info.Size)
+	r.refund(got.Size)
 	q.mu.Unlock()
-	return info, true
-}
-
-// recvArrived is recvFast without waiting, for a receive that is started. Receives that are
-// posted get theirs before.
-func (e *Endpoint) recvArrived(from int, m transport.Match, kind string, into []byte) (info transport.MessageInfo, ok bool) {
-	q := &e.tagged
-	r := q.ringOf(from)
-	if !r.ready() {
-		return info, false
-	}
-	q.mu.Lock()
-	for len(q.posted) > 0 {
-		if !q.takeFirst(r) {
-			q.mu.Unlock()
-			return info, false
-		}
-	}
-	return q.recvFirst(r, m, kind, into)
+	return got, true
 }
 
 // takeFirst gives the first message of a ring to the posted receive that takes it, and

@@ -23,8 +23,9 @@ type taggedQueue struct {
 	spare    []*message
 	waiters  []*taggedWaiter
 	started  uint64 // requests, and waiters without one
+	_        [cacheLine]byte
 
-	rings    rings
+	rings    rings // which senders look up
 	_        [cacheLine]byte
 	sleeping atomic.Int32 // the number of waiters, for senders
 	_        [cacheLine]byte

@@ -136,28 +136,28 @@ func TestRecvEagerTakesTheMessageThatIsAskedForAlone(t *testing.T) {
 	for _, size := range []int{1, 1, inlineMax + 1} { // in a pair cell, a cell, and a staging buffer
 		sent := make([]byte, size)
 		sent[0] = byte(size)
-		if !ends[0].sendEager(t.Context(), 1, m, "bytes", sent) {
+		if !ends[0].SendEager(t.Context(), 1, m, "bytes", sent) {
 			t.Fatalf("%d bytes were not sent", size)
 		}
 		into := make([]byte, size)
-		for what, recv := range map[string]func() (transport.MessageInfo, bool){
-			"another tag": func() (transport.MessageInfo, bool) {
-				return ends[1].recvEager(t.Context(), 0, transport.Match{Context: 1, Tag: 3}, "bytes", into)
+		for what, recv := range map[string]func() (transport.Received, bool){
+			"another tag": func() (transport.Received, bool) {
+				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 1, Tag: 3}, "bytes", into, true)
 			},
-			"another context": func() (transport.MessageInfo, bool) {
-				return ends[1].recvEager(t.Context(), 0, transport.Match{Context: 2, Tag: 2}, "bytes", into)
+			"another context": func() (transport.Received, bool) {
+				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 2, Tag: 2}, "bytes", into, true)
 			},
-			"another type": func() (transport.MessageInfo, bool) { return ends[1].recvEager(t.Context(), 0, m, "int", into) },
-			"less memory": func() (transport.MessageInfo, bool) {
-				return ends[1].recvEager(t.Context(), 0, m, "bytes", into[:size-1])
+			"another type": func() (transport.Received, bool) { return ends[1].RecvEager(t.Context(), 0, m, "int", into, true) },
+			"less memory": func() (transport.Received, bool) {
+				return ends[1].RecvEager(t.Context(), 0, m, "bytes", into[:size-1], true)
 			},
 		} {
 			if info, ok := recv(); ok {
 				t.Errorf("a receive with %s has taken %+v", what, info)
 			}
 		}
-		want := transport.MessageInfo{From: 0, Tag: 2, Size: size, Type: "bytes"}
-		if info, ok := ends[1].recvEager(t.Context(), transport.Any, m, "bytes", into); !ok || info != want || into[0] != sent[0] {
+		want := transport.Received{From: 0, Tag: 2, Size: size}
+		if info, ok := ends[1].RecvEager(t.Context(), transport.Any, m, "bytes", into, true); !ok || info != want || into[0] != sent[0] {
 			t.Errorf("got %+v, %v, %v: want %+v", info, ok, into[0], want)
 		}
 		if held := ends[1].links[0].tagged.held; held != 0 {
@@ -171,16 +171,16 @@ func TestSendEagerSendsInOrder(t *testing.T) {
 	ends := job(t, 2)
 	m := transport.Match{Context: 1, Tag: 2}
 	sent := 0
-	for ends[0].sendEager(t.Context(), 1, m, "bytes", []byte{byte(sent)}) {
+	for ends[0].SendEager(t.Context(), 1, m, "bytes", []byte{byte(sent)}) {
 		sent++
 	}
 	var r transport.Request
 	ends[0].StartSend(t.Context(), &r, 1, m, "bytes", []byte{byte(sent)}) // there is no room
 	into := make([]byte, 1)
-	if _, ok := ends[1].recvEager(t.Context(), 0, m, "bytes", into); !ok || into[0] != 0 {
+	if _, ok := ends[1].RecvEager(t.Context(), 0, m, "bytes", into, true); !ok || into[0] != 0 {
 		t.Fatal("the first message was not received")
 	}
-	if ends[0].sendEager(t.Context(), 1, m, "bytes", []byte{byte(sent + 1)}) {
+	if ends[0].SendEager(t.Context(), 1, m, "bytes", []byte{byte(sent + 1)}) {
 		t.Error("a message has overtaken one that waits for room")
 	}
 	ends[0].Wait(&r)
@@ -196,7 +196,7 @@ func TestAReceiveThatIsStartedTakesWhatHasArrivedBehindThoseStartedBefore(t *tes
 	m := func(tag int) transport.Match { return transport.Match{Context: 1, Tag: tag} }
 	send := func(tag int, text string) {
 		t.Helper()
-		if !ends[0].sendEager(t.Context(), 1, m(tag), "bytes", []byte(text)) {
+		if !ends[0].SendEager(t.Context(), 1, m(tag), "bytes", []byte(text)) {
 			t.Fatalf("%s was not sent", text)
 		}
 	}

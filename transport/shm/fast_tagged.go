@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/chorale-go/chorale/transport"
-	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
 // This file has the fast paths of tagged messages. They use the frames of tagged.go, and
@@ -23,12 +22,26 @@ func (e *Endpoint) fastTaggedPolls() int {
 	return fastTaggedPolls
 }
 
+// SendEager implements [transport.EagerMessenger].
+func (e *Endpoint) SendEager(ctx context.Context, to int, m transport.Match, typeName string, data []byte) bool {
+	e.engine.Lock()
+	sent := e.sendEager(ctx, to, m, typeName, data)
+	e.unlock()
+	return sent
+}
+
+// lookAndSendEager is SendEager after look.
+func (e *Endpoint) lookAndSendEager(ctx context.Context, to int, m transport.Match, typeName string, data []byte) bool {
+	e.engine.Lock()
+	defer e.unlock()
+	e.look()
+	return e.sendEager(ctx, to, m, typeName, data)
+}
+
 // sendEager writes an eager message for which there are credits and room. It does not poll:
 // the peer's status word says whether the peer has gone.
 func (e *Endpoint) sendEager(ctx context.Context, to int, m transport.Match, typeName string, data []byte) bool {
-	e.engine.Lock()
-	defer e.unlock()
-	if e.look(); !e.engine.IsPeer(to) || e.engine.ErrIn(m.Context) != nil || ctx.Err() != nil {
+	if e.engine.ErrIn(m.Context) != nil || !e.engine.IsPeer(to) || e.toldMore() || ctx.Err() != nil {
 		return false
 	}
 	l := &e.links[to]
@@ -36,62 +49,89 @@ func (e *Endpoint) sendEager(ctx context.Context, to int, m transport.Match, typ
 		len(typeName) > typeMax || len(data)+len(typeName) > e.eagerMax() || !l.tagged.Credits.Use(len(data)) {
 		return false
 	}
-	f := taggedFrame{kind: eagerFrame, match: m, typeName: typeName}
-	if !l.writeTagged(&f, data) {
+	if !l.writeEager(m, typeName, data) {
 		l.tagged.Credits.Refund(len(data))
 		return false
 	}
 	return true
 }
 
-// recvEager receives an eager message while nothing else is in progress, if that is the next
-// frame of its sender, and arrives soon.
-func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
-	e.engine.Lock()
-	defer e.unlock()
-	if e.look(); !e.engine.Idle() || e.engine.ErrIn(m.Context) != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
-		return info, false
+// writeEager writes an eager message if there is room.
+func (l *link) writeEager(m transport.Match, typeName string, data []byte) bool {
+	if l.writeEagerPair(m, typeName, data) {
+		return true
 	}
-	links := e.links
-	if from != transport.Any {
-		if !e.engine.IsPeer(from) {
-			return info, false
-		}
-		links = links[from : from+1]
+	if len(typeName)+len(data) > inlineMax {
+		return l.writeTagged(&taggedFrame{kind: eagerFrame, match: m, typeName: typeName}, data)
 	}
-	p := match.Pattern{From: from, Match: m}
-	for polls := e.fastTaggedPolls(); polls > 0 && e.engine.Entering.Load() == 0; polls -= len(links) {
-		for i := range links {
-			if c, k := links[i].next(); c != nil {
-				return links[i].takeEager(c, k, &p, typeName, into)
-			}
-		}
+	if !l.out.hasCell() {
+		return false
 	}
-	return info, false
+	c := l.out.next()
+	c.setTagged(len(typeName)+len(data), m.Context, m.Tag, len(typeName))
+	c.setEager(typeName, data)
+	l.publish(c, eagerFrame)
+	return true
 }
 
-// recvArrived receives an eager message that has arrived, if that is the next frame of its
-// sender. The receives that were posted before come first: they get theirs. So a rank that
-// starts many receives posts those alone that are ahead of their sender.
-func (e *Endpoint) recvArrived(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
-	if e.look(); !e.engine.IsPeer(from) || len(e.engine.Ops()) > 0 || e.engine.ErrIn(m.Context) != nil || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
-		return info, false
+// RecvEager implements [transport.EagerMessenger].
+func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte, waits bool) (transport.Received, bool) {
+	e.engine.Lock()
+	r, ok := e.recvEager(ctx, from, m, typeName, into, waits)
+	e.unlock()
+	return r, ok
+}
+
+// lookAndRecvEager is RecvEager for a receive that waits, after look.
+func (e *Endpoint) lookAndRecvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.Received, bool) {
+	e.engine.Lock()
+	defer e.unlock()
+	e.look()
+	return e.recvEager(ctx, from, m, typeName, into, true)
+}
+
+// recvEager receives an eager message that is the next frame of its sender, while no operation
+// is in progress. The receives that were posted before come first: they get theirs. So a rank
+// that starts many receives posts those alone that are ahead of their sender. If waits is set
+// and no message is in progress, the message may come soon.
+func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte, waits bool) (r transport.Received, ok bool) {
+	if e.engine.ErrIn(m.Context) != nil || e.toldMore() || len(e.engine.Ops()) > 0 || e.polls.terminated || e.polls.unflushed || e.engine.Tagged().Held() > 0 || ctx.Err() != nil {
+		return r, false
 	}
-	l := &e.links[from]
-	for {
-		c, k := l.next()
-		if c == nil || !k.isEager() || l.err != nil {
-			return info, false
+	links := e.links
+	if e.engine.IsPeer(from) {
+		links = links[from : from+1]
+	} else if from != transport.Any || e.engine.Started() {
+		return r, false
+	}
+	polls := 1
+	if waits && !e.engine.Started() {
+		polls = e.fastTaggedPolls()
+	}
+	for ; polls > 0; polls -= len(links) {
+		for i := range links {
+			l := &links[i]
+			c, k := l.next()
+			for c != nil && e.engine.AnyPosted() && l.deliverEager(c, k) {
+				c, k = l.next()
+			}
+			if c != nil {
+				return l.takeEager(c, k, m, typeName, into)
+			}
 		}
-		if !e.engine.AnyPosted() || !l.deliverEager(c, k) {
-			return l.takeEager(c, k, &match.Pattern{From: from, Match: m}, typeName, into)
+		if e.engine.Entering.Load() > 0 {
+			break
 		}
 	}
+	return r, false
 }
 
 // deliverEager gives the message in a cell to the posted receive that takes it, and reports
 // whether there is one.
 func (l *link) deliverEager(c *cell, k frameKind) bool {
+	if !k.isEager() || l.err != nil {
+		return false
+	}
 	info, data, context, ok := l.readEager(c, k)
 	if !ok {
 		return false
@@ -104,19 +144,32 @@ func (l *link) deliverEager(c *cell, k frameKind) bool {
 	return true
 }
 
-// takeEager receives the message in a cell, if a receive can take it.
-func (l *link) takeEager(c *cell, k frameKind, p *match.Pattern, typeName string, into []byte) (info transport.MessageInfo, ok bool) {
+// takeEager receives the message in a cell, if a receive can take it. The cell is read once.
+func (l *link) takeEager(c *cell, k frameKind, m transport.Match, typeName string, into []byte) (r transport.Received, ok bool) {
 	if !k.isEager() || l.err != nil {
-		return info, false
+		return r, false
 	}
-	info, data, context, ok := l.readEager(c, k)
-	if !ok || !p.Takes(&info, context) || info.Type != typeName || len(data) > len(into) || !l.hold(info.Size) {
-		return info, false
+	h := c.tagged()
+	size, typeLen, context, tag := h.size, h.typeLen, h.context, h.tagValue()
+	b, ok := l.eagerBytes(c, k, size)
+	if !ok || typeLen > size || context != m.Context || tag != m.Tag && m.Tag != transport.Any || tag < 0 || string(b[:typeLen]) != typeName {
+		return r, false
 	}
-	copy(into, data)
-	l.takeEagerFrame(c, k)
-	(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
-	return info, true
+	b = b[typeLen:]
+	if len(b) > len(into) || l.tagged.held+len(b)+transport.MessageCost > transport.TaggedMax {
+		return r, false
+	}
+	copy(into, b)
+	r = transport.Received{From: l.peer, Tag: tag, Size: len(b)}
+	if k == eagerPairFrame {
+		l.takePair(c)
+	} else {
+		l.takeInline()
+	}
+	if due := l.tagged.Credits.Consume(r.Size); due > 0 {
+		l.control(controlFrame{kind: creditFrame, value: due})
+	}
+	return r, true
 }
 
 // waitFast makes progress until a request is done, if that is soon and no operation is in

@@ -215,7 +215,14 @@ func (c *cell) setRemote(message []byte, offset int, first, place uint32, arenaP
 }
 
 func (c *cell) setTagged(size int, context uint32, tag int, typeLen int) {
-	*c.tagged() = taggedHeader{size: uint32(size), context: context, typeLen: uint32(typeLen), tag: [2]uint32{uint32(tag), uint32(uint64(tag) >> 32)}}
+	h := c.tagged() // field by field: a composite literal would be built elsewhere and copied
+	h.size, h.context, h.typeLen = uint32(size), context, uint32(typeLen)
+	h.tag[0], h.tag[1] = uint32(tag), uint32(uint64(tag)>>32)
+}
+
+// setEager fills the body with an eager message, for which it has room.
+func (c *cell) setEager(typeName string, message []byte) {
+	copy(c.body[copy(c.body[:], typeName):], message)
 }
 
 // inArena is set in the address of an offer if that is in the arena of its sender, from its

@@ -6,9 +6,11 @@ import (
 	"github.com/chorale-go/chorale/transport"
 )
 
+var _ transport.EagerMessenger = (*Endpoint)(nil)
+
 // Send implements [transport.Messenger].
 func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName string, data []byte) error {
-	if e.sendEager(ctx, to, m, typeName, data) {
+	if e.lookAndSendEager(ctx, to, m, typeName, data) {
 		return nil
 	}
 	return e.engine.Send(ctx, to, m, typeName, data)
@@ -17,8 +19,8 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, typeName
 // Recv implements [transport.Messenger]. When ctx ends while the contents of a long
 // message are on their way, the endpoint's part in the job ends.
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.MessageInfo, error) {
-	if info, ok := e.recvEager(ctx, from, m, typeName, into); ok {
-		return info, nil
+	if r, ok := e.lookAndRecvEager(ctx, from, m, typeName, into); ok {
+		return r.Info(typeName), nil
 	}
 	return e.engine.Recv(ctx, from, m, typeName, into)
 }
@@ -35,7 +37,7 @@ func (e *Endpoint) Probe(ctx context.Context, from int, m transport.Match, wait 
 
 // StartSend implements [transport.Messenger].
 func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, m transport.Match, typeName string, data []byte) {
-	if e.sendEager(ctx, to, m, typeName, data) {
+	if e.lookAndSendEager(ctx, to, m, typeName, data) {
 		r.Finish(transport.MessageInfo{}, nil)
 		return
 	}
@@ -46,8 +48,9 @@ func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, 
 func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
 	e.engine.Lock()
 	defer e.unlock()
-	if info, ok := e.recvArrived(ctx, from, m, typeName, into); ok {
-		r.Finish(info, nil)
+	e.look()
+	if got, ok := e.recvEager(ctx, from, m, typeName, into, false); ok {
+		r.Finish(got.Info(typeName), nil)
 		return
 	}
 	e.engine.StartRecvLocked(ctx, r, from, m, typeName, into)

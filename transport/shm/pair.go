@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
 )
 
@@ -92,15 +93,15 @@ func (l *link) writePair(call *match.Call, message []byte) bool {
 }
 
 // writeEagerPair writes an eager message into a pair cell, if there is one for it.
-func (l *link) writeEagerPair(f *taggedFrame, data []byte) bool {
+func (l *link) writeEagerPair(m transport.Match, typeName string, data []byte) bool {
 	i, ok := l.pair.next()
-	n := len(f.typeName) + len(data)
+	n := len(typeName) + len(data)
 	if !ok || n > pairDataMax {
 		return false
 	}
 	c := l.pair.cells[i]
-	c.setTagged(n, f.match.Context, f.match.Tag, len(f.typeName))
-	c.setPair(l.out.written, data, f.typeName)
+	c.setTagged(n, m.Context, m.Tag, len(typeName))
+	c.setPair(l.out.written, data, typeName)
 	l.publishPair(i, eagerPairFrame)
 	return true
 }

@@ -62,11 +62,11 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 		}},
 		"a tagged pair frame in the ring": {take, frame(size(8), eagerPairFrame, nil)},
 		"a tagged pair frame longer than its cell": {take, func(l *link) {
-			l.writeEagerPair(&taggedFrame{match: transport.Match{Context: 1}}, nil)
+			l.writeEagerPair(transport.Match{Context: 1}, "", nil)
 			l.pair.cells[0].tagged().size = pairDataMax + 1
 		}},
 		"a tagged pair frame with a type longer than itself": {take, func(l *link) {
-			l.writeEagerPair(&taggedFrame{match: transport.Match{Context: 1}}, []byte("x"))
+			l.writeEagerPair(transport.Match{Context: 1}, "", []byte("x"))
 			l.pair.cells[0].tagged().typeLen = 2
 		}},
 		"a pair frame behind frames that were not sent": {exchange, func(l *link) {

@@ -48,10 +48,13 @@ func (e *Endpoint) publishRevocation(communicator uint32, why *transport.PeerErr
 // look looks at what the peers publish if one of them has told this rank to. It is called
 // where no frame is being taken.
 func (e *Endpoint) look() {
-	if e.state != nil && e.state.told.Load() != e.polls.told {
+	if e.state != nil && e.toldMore() {
 		e.lookAtPeers()
 	}
 }
+
+// toldMore reports whether a peer has told this rank to look since it has done so last.
+func (e *Endpoint) toldMore() bool { return e.state.told.Load() != e.polls.told }
 
 //go:noinline
 func (e *Endpoint) lookAtPeers() { e.engine.Guard(e.checkPeers) }

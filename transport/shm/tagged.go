@@ -92,7 +92,7 @@ func (e *Endpoint) copyUnwritten() {
 // writeTagged writes a frame if there is room. The contents of an eager message come
 // behind its type.
 func (l *link) writeTagged(f *taggedFrame, data []byte) bool {
-	if f.kind == eagerFrame && l.writeEagerPair(f, data) {
+	if f.kind == eagerFrame && l.writeEagerPair(f.match, f.typeName, data) {
 		return true
 	}
 	if !l.out.hasCell() {

@@ -220,24 +220,30 @@ func (l *link) hold(size int) bool {
 // readEager returns the eager message in a cell, and its context. The cell is read once.
 func (l *link) readEager(c *cell, k frameKind) (info transport.MessageInfo, data []byte, context uint32, ok bool) {
 	h := *c.tagged()
-	var b []byte
-	switch k {
-	case eagerFrame:
-		if h.size <= inlineMax {
-			b, ok = c.body[:h.size], true
-		}
-	case eagerPairFrame:
-		if h.size <= pairDataMax && l.pair.has(c) {
-			b, ok = c.pair().data[:h.size], true
-		}
-	default:
-		b, ok = l.staged(c.fragment().buffer, h.size)
-	}
+	b, ok := l.eagerBytes(c, k, h.size)
 	if !ok || h.typeLen > h.size || h.tagValue() < 0 {
 		return info, nil, 0, false
 	}
 	info = transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(h.size - h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
 	return info, b[h.typeLen:], h.context, true
+}
+
+// eagerBytes returns the type and the contents of an eager message, which take so many bytes
+// together.
+func (l *link) eagerBytes(c *cell, k frameKind, size uint32) (b []byte, ok bool) {
+	switch k {
+	case eagerFrame:
+		if size <= inlineMax {
+			return c.body[:size], true
+		}
+	case eagerPairFrame:
+		if size <= pairDataMax && l.pair.has(c) {
+			return c.pair().data[:size], true
+		}
+	default:
+		return l.staged(c.fragment().buffer, size)
+	}
+	return nil, false
 }
 
 // receiveAnnouncement takes the announcement of a rendezvous message.
