@@ -20,11 +20,11 @@ const (
 
 // A burst is the short tagged messages to a peer that were started one soon after the other.
 type burst struct {
-	begun    time.Time
-	started  int  // messages
-	last     int  // of the burst before
-	expected int  // the least of the two bursts before
-	deferred bool // some of its messages wait in the queue
+	begun    time.Time // zero: there is none
+	started  int       // tagged messages
+	last     int       // of the burst before
+	expected int       // the least of the two bursts before
+	deferred bool      // some of its messages wait in the queue
 }
 
 // bursts are those of an endpoint that have not ended.
@@ -33,37 +33,60 @@ type bursts struct {
 	open     atomic.Bool   // there are any
 	links    []*link       // that have one
 	deferred int           // of these, those with deferred messages
+	waits    uint64        // how often this rank has waited
+	latest   time.Time     // when the latest step of a streak ended; zero if this rank has waited since
 	looking  bool          // there is a goroutine that ends bursts
 	time     time.Duration // burstTime, unless a test says otherwise
 	delay    time.Duration // burstDelay, likewise
+	gap      time.Duration // streakGap, likewise
 	begun    atomic.Uint64
 	oldest   atomic.Uint64 // the number of the first burst since no link had deferred messages; 0: none has
 }
 
 // defers counts a tagged message to the peer, and reports whether it waits for others.
 func (l *link) defers(size int) bool {
-	e, b := l.e, &l.burst
-	if !e.bursts.starting || size > burstMessageMax {
+	if !l.e.bursts.starting || size > burstMessageMax {
 		return false
 	}
 	now := time.Now()
-	if b.started > 0 && now.Sub(b.begun) > e.bursts.time {
-		e.endBursts()
+	if l.burstIsOver(now) {
+		l.e.endBursts()
 	}
-	if b.started == 0 {
-		b.begun = now
-		e.bursts.links = append(e.bursts.links, l)
-		e.bursts.open.Store(true)
-	}
+	l.beginBurst(now)
+	b := &l.burst
 	b.started++
-	if b.started >= b.expected || l.out.batched() > burstBytesMax || l.out.pending() && !b.deferred {
+	if b.started >= b.expected || !l.mayDefer() {
 		return false
 	}
-	if !b.deferred {
-		b.deferred = true
-		e.bursts.add(e)
-	}
+	l.setDeferred()
 	return true
+}
+
+// burstIsOver reports whether a burst has lasted for as long as one may.
+func (l *link) burstIsOver(now time.Time) bool {
+	return !l.burst.begun.IsZero() && now.Sub(l.burst.begun) > l.e.bursts.time
+}
+
+// beginBurst begins a burst, unless there is one.
+func (l *link) beginBurst(now time.Time) {
+	if s := &l.e.bursts; l.burst.begun.IsZero() {
+		l.burst.begun = now
+		s.links = append(s.links, l)
+		s.open.Store(true)
+	}
+}
+
+// mayDefer reports whether there is room for one more deferred message.
+func (l *link) mayDefer() bool {
+	return l.out.batched() <= burstBytesMax && (l.burst.deferred || !l.out.pending())
+}
+
+// setDeferred notes that messages to the peer are deferred.
+func (l *link) setDeferred() {
+	if !l.burst.deferred {
+		l.burst.deferred = true
+		l.e.bursts.add(l.e)
+	}
 }
 
 // add counts a link with deferred messages.
@@ -103,7 +126,10 @@ func (e *Endpoint) endBursts() {
 		l := s.links[len(s.links)-1]
 		s.links = s.links[:len(s.links)-1]
 		b := &l.burst
-		b.expected, b.last, b.started = min(b.last, b.started), b.started, 0
+		if b.started > 0 {
+			b.expected, b.last = min(b.last, b.started), b.started
+		}
+		b.begun, b.started = time.Time{}, 0
 		l.writeBurst()
 	}
 }
@@ -134,6 +160,7 @@ func (e *Endpoint) lookAtBursts() {
 		switch {
 		case oldest != 0 && oldest == before:
 			e.engine.Lock()
+			e.breakStreaks()
 			e.endBursts()
 			e.engine.Unlock()
 		case oldest == 0 && now == begun:

@@ -14,7 +14,8 @@
 // straight to where they go, or, where they are combined, into a buffer of 256 KiB.
 // Tagged messages are eager up to 64 KiB, and go by rendezvous (RTS, CTS, fragments)
 // beyond. Short ones that are started one after the other are written together
-// (burst.go). frame.go has the wire format, docs/transports.md the protocols.
+// (burst.go), and so are those of calls that only send and follow each other (streak.go).
+// frame.go has the wire format, docs/transports.md the protocols.
 //
 // # Progress
 //

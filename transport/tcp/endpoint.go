@@ -120,7 +120,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 		local = cfg.Size
 	}
 	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &openEndpoints)}
-	e.bursts.time, e.bursts.delay = burstTime, burstDelay
+	e.bursts.time, e.bursts.delay, e.bursts.gap = burstTime, burstDelay, streakGap
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
 	e.connecting.prover = proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)
@@ -153,17 +153,25 @@ func (e *Endpoint) Held() (h transport.Held) {
 func (e *Endpoint) Size() int { return e.cfg.Size }
 
 // Exchange does one step, as [transport.Endpoint] says. A send is complete when the
-// operating system has taken all of it.
+// operating system has taken all of it, or when it is deferred (streak.go).
 func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	e.engine.Lock()
 	defer e.engine.Unlock()
 	if err := e.admit(ctx, &step); err != nil {
 		return err
 	}
+	short := sendsShort(&step)
+	if short && e.deferStep(&step) {
+		return nil
+	}
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
 	e.start(o, &step)
-	return o.Await()
+	err := o.Await()
+	if short {
+		e.stepSent(&step)
+	}
+	return err
 }
 
 // Start implements [transport.Starter].

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -20,9 +21,12 @@ func (h *hooks) Advance() bool           { return (*Endpoint)(h).advance() }
 func (h *hooks) Interrupt()              { h.polls.poller.wake() }
 func (h *hooks) BeforeUnlock()           {}
 
-func (h *hooks) BeforeWait(*progress.Op) {
-	(*Endpoint)(h).endBursts()
-	(*Endpoint)(h).settle()
+func (h *hooks) BeforeWait(o *progress.Op) {
+	if (*Endpoint)(h).settle(); !o.Over() {
+		h.bursts.waits++
+		h.bursts.latest = time.Time{}
+		(*Endpoint)(h).endBursts()
+	}
 }
 
 func (h *hooks) Unblock(peer int) { (*Endpoint)(h).recheck(h.links[peer]) }

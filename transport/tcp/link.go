@@ -34,6 +34,7 @@ type link struct {
 	in     recvBuffer
 	tagged taggedLink
 	burst  burst
+	streak streak
 	notice noticeState
 }
 

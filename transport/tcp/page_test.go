@@ -22,6 +22,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"spinTime": int64(spinTime), "yieldTime": int64(yieldTime), "spinLinks": spinLinks,
 		"listenEvery": int64(listenEvery), "burstMessageMax": burstMessageMax, "burstBytesMax": burstBytesMax,
 		"burstTime": int64(burstTime), "burstDelay": int64(burstDelay),
+		"streakMin": streakMin, "streakMax": streakMax, "streakGap": int64(streakGap),
 		"stallTimeout": int64(stallTimeout), "closeTimeout": int64(closeTimeout),
 	})
 }

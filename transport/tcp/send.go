@@ -92,10 +92,14 @@ func (e *Endpoint) start(o *progress.Op, step *transport.Step) {
 		l.in.queue.Post(&o.Recvs[i])
 		e.recheck(l)
 	}
+	short := sendsShort(step)
 	for i := range step.Sends {
 		o.Add(len(step.Sends[i].To))
 		for _, to := range step.Sends[i].To {
 			l := e.dialed(to)
+			if short {
+				l.countStep()
+			}
 			l.out.queue = append(l.out.queue, outgoing{op: o, data: step.Sends[i].Data})
 		}
 	}
