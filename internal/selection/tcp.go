@@ -43,9 +43,21 @@ var tcp = table{
 		},
 	},
 	oversubscribed: rules{
+		sched.Bcast: {
+			{3, 0, "linear", "fewest waits"},
+			{3, 8 << 10, "binomial", "the root sends fewest messages"},
+			{17, 0, "binomial", "fewest steps"},
+			{17, 512 << 10, "scatter-allgather", "no rank sends the vector twice"},
+		},
+		sched.Reduce: {
+			{3, 0, "linear", "fewest waits"},
+			{3, 8 << 10, "binomial", "every vector is combined as it comes in"},
+			{12, 0, "binomial", "every vector is combined as it comes in"},
+			{17, 64 << 10, "reduce-scatter-gather", "all ranks share the combining"},
+		},
 		sched.Scatter: {
 			{3, 0, "direct", "one step, and every part is sent once"},
-			{4, 0, "binomial", "the root sends fewest messages"},
+			{4, 0, "linear", "fewest waits, and every part is sent once"},
 			{4, 512, "direct", "one step, and every part is sent once"},
 			{8, 0, "direct", "one step, and every part is sent once"},
 			{3, 64 << 10, "linear", "fewest waits, and every part is sent once"},
@@ -53,6 +65,10 @@ var tcp = table{
 			{17, 64 << 10, "linear", "every part is sent once"},
 		},
 		sched.Gather: {
+			{3, 0, "linear", "fewest waits, and every part is sent once"},
+			{12, 0, "binomial", "fewest steps"},
+			{12, 1 << 10, "linear", "every part is sent once"},
+			{17, 0, "binomial", "fewest steps"},
 			{17, 64 << 10, "linear", "every part is sent once"},
 		},
 		sched.AllGather: {
