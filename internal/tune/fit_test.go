@@ -14,12 +14,15 @@ import (
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
-// synthetic returns points on a curve, some of each size, with errors and outliers.
+// synthetic returns points on a curve, some of each size, with errors and outliers. Of each
+// size, most are no outliers.
 func synthetic(c model.Curve, repeats int, noise, outliers float64, random *rand.Rand) (points []Point) {
 	for bytes := 8; bytes <= 4<<20; bytes *= 2 {
+		disturbed := 0
 		for range repeats {
 			t := c.Time(float64(bytes)) * (1 + noise*random.NormFloat64())
-			if random.Float64() < outliers {
+			if random.Float64() < outliers && 2*(disturbed+1) < repeats {
+				disturbed++
 				t *= 2 + 8*random.Float64() // what disturbs a measurement makes it longer
 			}
 			points = append(points, Point{float64(bytes), t})
@@ -52,22 +55,17 @@ func TestAFitFindsWhereTheProtocolChanges(t *testing.T) {
 		{From: 8 << 10, Startup: model.Exactly(5), PerByte: model.Exactly(2e-4)},
 		{From: 512 << 10, Startup: model.Exactly(40), PerByte: model.Exactly(3e-4)},
 	}
-	const tries = 100
-	found := 0
-	for seed := range uint64(tries) {
+	for seed := range uint64(100) {
 		c := Fit(synthetic(truth, 5, 0.01, 0.1, rand.New(rand.NewPCG(seed, 0))))
 		if len(c) != 3 || c[1].From != 8<<10 || c[2].From != 512<<10 {
-			continue // the size at a break may be an outlier as a whole
+			t.Errorf("seed %d: got %+v: want pieces from 0, 8K and 512K", seed, c)
+			continue
 		}
-		found++
 		for i := range c {
 			near(t, "the cost of a byte", c[i].PerByte.Value, truth[i].PerByte.Value, 0.1)
 		}
 		near(t, "the start-up", c[0].Startup.Value, 0.3, 0.1)
 		near(t, "the start-up", c[1].Startup.Value, 5, 0.1)
-	}
-	if found < 90 {
-		t.Errorf("%d of %d fits have pieces from 0, 8K and 512K", found, tries)
 	}
 }
 
@@ -105,7 +103,7 @@ func TestAPieceKnowsTheTimeOfItsFirstBytes(t *testing.T) {
 		{Startup: model.Exactly(20), PerByte: model.Exactly(1e-3)},
 		{From: 512 << 10, Startup: model.Exactly(-300), PerByte: model.Exactly(2e-3)},
 	}
-	c := Fit(synthetic(truth, 3, 0.05, 0.1, rand.New(rand.NewPCG(3, 0))))
+	c := Fit(synthetic(truth, 5, 0.05, 0.1, rand.New(rand.NewPCG(3, 0))))
 	if len(c) != 2 {
 		t.Fatalf("%d pieces: want 2", len(c))
 	}
