@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/chorale-go/chorale/sched"
 	"github.com/chorale-go/chorale/transport"
 )
@@ -49,7 +51,12 @@ func Compile(s *sched.Schedule, config Config) *Plan {
 	}
 	p.inLen, p.outLen = p.padding.unpaddedLen(p.in.Len()), p.padding.unpaddedLen(p.out.Len())
 	program := s.Program(rank)
-	p.steps = make([]step, 0, len(program)+1)
+	sends, recvs := 0, 0
+	for _, st := range program {
+		sends, recvs = sends+len(st.Sends), recvs+len(st.Recvs)
+	}
+	p.steps = room(p.short.steps[:], len(program)+1)
+	c.sends, c.recvs = room(p.short.sends[:], sends), room(p.short.recvs[:], recvs)
 	for _, st := range program {
 		p.steps = append(p.steps, c.step(st))
 	}
@@ -75,6 +82,17 @@ type compiler struct {
 	scratch  sched.Range // the bytes of scratch that the program touches
 	received int         // the most bytes that a step receives to be combined later
 	deferred []localCopy // what the next step begins with: see deferRecv
+
+	sends []transport.Send // of all steps
+	recvs []transport.Recv
+}
+
+// room returns an empty slice with room for n values: the array, if it is long enough.
+func room[T any](array []T, n int) []T {
+	if n <= len(array) {
+		return array[:0]
+	}
+	return make([]T, 0, n)
 }
 
 func (c *compiler) step(st sched.Step) step {
@@ -95,8 +113,9 @@ func (c *compiler) step(st sched.Step) step {
 			target = c.deferRecv(target, &received)
 		}
 		s.targets = append(s.targets, target)
-		s.wire.Recvs = append(s.wire.Recvs, recv)
+		c.recvs = append(c.recvs, recv)
 	}
+	s.wire.Recvs = slices.Clip(c.recvs[len(c.recvs)-len(st.Recvs):])
 	for i, cp := range st.Copies {
 		if !fused[i] {
 			to := c.bytes(cp.Dst, cp.Into())
@@ -109,8 +128,9 @@ func (c *compiler) step(st sched.Step) step {
 			to[i] = c.member(r)
 		}
 		s.sends = append(s.sends, c.bytes(send.Src, send.Blocks))
-		s.wire.Sends = append(s.wire.Sends, transport.Send{To: to})
+		c.sends = append(c.sends, transport.Send{To: to})
 	}
+	s.wire.Sends = slices.Clip(c.sends[len(c.sends)-len(st.Sends):])
 	return s
 }
 

@@ -23,6 +23,17 @@ type Plan struct {
 	padding   padding
 	temporal  bool // copies keep what they write in cache
 	stats     Stats
+	short     shortProgram
+}
+
+// A shortProgram has room for what a run of a short program writes. Ranks that are goroutines
+// run at the same time, and the allocator may put small objects of two of them on one cache
+// line, which then goes back and forth in every call. A Plan is longer than the objects for
+// which that can be: a test knows.
+type shortProgram struct {
+	steps [2]step
+	sends [2]transport.Send
+	recvs [2]transport.Recv
 }
 
 // Stats is what one run of a plan takes, on this rank.

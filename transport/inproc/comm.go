@@ -49,6 +49,8 @@ func (e *Endpoint) openComm(context uint32) *commState {
 	s := e.comms[context]
 	if s == nil {
 		s = &commState{endpoint: e, context: context, waiter: waiter{token: make(chan struct{}, 1)}}
+		// Whole cache lines, which the allocator aligns to lines: each step writes there.
+		s.step.sends, s.step.recvs = make([]queuedSend, 0, 2*cacheLine/unsafe.Sizeof(queuedSend{})), make([]postedRecv, 0, cacheLine/unsafe.Sizeof(postedRecv{}))
 		if e.notice != nil || e.knownErr(context) != nil { // a peer may open it before the members are set
 			s.waiter.end()
 		}
@@ -92,6 +94,9 @@ func (s *commState) connect(peer int, t *linkTable, ends func(p *commState) (fro
 			l.pair = reverse.pair
 		} else if len(j.endpoints) == pairRanks {
 			l.pair = newPairCells()
+		}
+		if from.endpoint.rank > to.endpoint.rank {
+			l.from = 1
 		}
 		j.links[id] = l
 		from.links = append(from.links, l)

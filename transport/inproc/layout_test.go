@@ -46,11 +46,25 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 			t.Errorf("tagged pair cell %d is at byte %d of its memory", i, at)
 		}
 	}
+	states := map[int]*commState{} // on the heap
+	for i := range 100 {
+		j := New(2)
+		states[i] = j.Endpoint(i % 2).comm(0)
+		step := &states[i].step
+		for _, at := range []uintptr{uintptr(unsafe.Pointer(unsafe.SliceData(step.sends))), uintptr(unsafe.Pointer(unsafe.SliceData(step.recvs)))} {
+			if at%cacheLine != 0 {
+				t.Fatalf("what a step writes is at %#x, not at the beginning of a cache line", at)
+			}
+		}
+	}
 	links := map[int]*link{} // on the heap
 	for i := range 100 {
 		links[i] = newLink(nil, nil)
 		if at := uintptr(unsafe.Pointer(links[i])); at%cacheLine != 0 {
 			t.Fatalf("a link is at %#x, not at the beginning of a cache line", at)
+		}
+		if line := unsafe.Offsetof(links[i].from) / cacheLine; line < depth+2 {
+			t.Fatalf("the number of a link's sender is on line %d, which a side writes when it polls", line)
 		}
 		links[i].pair = newPairCells()
 		if at := uintptr(unsafe.Pointer(&links[i].pair.cells[0])); at%cacheLine != 0 {

@@ -38,9 +38,12 @@ type link struct {
 	rendezvous [depth][]byte // the sender's memory, of a rendezvous message
 	buffers    [depth][]byte // the bytes of a buffered message; made at first use
 
+	// Nobody writes these while the link is in use. The fields above are on lines that one
+	// side writes whenever it polls.
 	pair     *pairCells // of both directions; nil where there are none
+	from     uint8      // the number of the sender among the two ranks of a pair
 	released bool       // by one of its sides; under Job.mu
-	_        [23]byte
+	_        [22]byte
 }
 
 func newLink(from, to *commState) *link {

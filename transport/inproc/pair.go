@@ -59,14 +59,6 @@ func newPairCells() *pairCells {
 // pairNumber returns what the sequence word holds for the n-th message of a side.
 func pairNumber(n uint32, side int) uint32 { return n<<1 | uint32(side) }
 
-// senderNumber returns the number of the link's sender among the two ranks.
-func (l *link) senderNumber() int {
-	if l.receiver.from.endpoint.rank < l.sender.to.endpoint.rank {
-		return 0
-	}
-	return 1
-}
-
 // bytes returns the bytes of a message of n bytes in a pair cell.
 func (c *pairCell) bytes(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(c), unsafe.Offsetof(c.data))), bufferedMax)[:n:n]
@@ -77,7 +69,7 @@ func (l *link) writePair(sig *transport.Signature, data []byte) bool {
 	if len(data) > bufferedMax {
 		return false
 	}
-	side := l.senderNumber()
+	side := int(l.from)
 	s := &l.pair.sides[side]
 	i := s.last
 	if !s.held[i] {
@@ -102,7 +94,7 @@ func (l *link) writePair(sig *transport.Signature, data []byte) bool {
 // nextPair returns the cell of the next message in a pair cell, or nil. Likely says to
 // look only where it is likely.
 func (l *link) nextPair(likely bool) *pairCell {
-	from := l.senderNumber()
+	from := int(l.from)
 	s := &l.pair.sides[1-from]
 	n := pairNumber(s.read+1, from)
 	if i := s.likely; !s.held[i] && l.pair.cells[i].holds(n) {
@@ -116,7 +108,7 @@ func (l *link) nextPair(likely bool) *pairCell {
 
 // readPair notes that the next message in a pair cell was read.
 func (l *link) readPair(c *pairCell) {
-	s := &l.pair.sides[1-l.senderNumber()]
+	s := &l.pair.sides[1-l.from]
 	i := uint8(0)
 	if c == &l.pair.cells[1] {
 		i = 1
@@ -133,7 +125,7 @@ func (l *link) unreadInPair() (n int) {
 	if l.pair == nil {
 		return 0
 	}
-	from := l.senderNumber()
+	from := int(l.from)
 	read := l.pair.sides[1-from].acked.Load()
 	for i := range l.pair.cells {
 		w := l.pair.cells[i].sequence.Load()
