@@ -227,6 +227,13 @@ type Step struct {
 	Index     int // of the step in the rank's program, from 0, for people: endpoints compare it with nothing
 	Sends     []Send
 	Recvs     []Recv
+
+	// Meanwhile is what the caller has to do besides, with memory that the step does not
+	// write, nor send from where Meanwhile writes. An endpoint may call it once it has
+	// started the sends, so that peers read them at the same time: at most once, in
+	// Exchange, on its goroutine. The caller knows by itself whether it was called. It is
+	// nil if there is nothing to do.
+	Meanwhile func()
 }
 
 // A Send hands the same bytes to one rank or several. Messages from one rank to

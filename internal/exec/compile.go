@@ -131,6 +131,7 @@ func (c *compiler) step(st sched.Step) step {
 		c.sends = append(c.sends, transport.Send{To: to})
 	}
 	s.wire.Sends = slices.Clip(c.sends[len(c.sends)-len(st.Sends):])
+	s.late = s.mayCopyLate()
 	return s
 }
 

@@ -3,6 +3,7 @@ package exec_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -116,9 +117,10 @@ func TestPanicOfAnOperationComesBeforeTheNextSend(t *testing.T) {
 
 // A cached plan must not keep the caller's memory alive.
 func TestFailedRunKeepsNoReference(t *testing.T) {
-	for name, ep := range map[string]transport.Exchanger{"error": failing{}, "success": silent{}} {
-		plan := compile(program(t, exchange), 1<<20)
-		in, out := make([]byte, 1<<20), make([]byte, 1<<20)
+	texts := []string{exchange, scatter}
+	for i, ep := range []transport.Exchanger{failing{}, silent{}, failing{}, silent{}} {
+		name, plan := fmt.Sprintf("%T", ep), compile(program(t, texts[i/2]), 1<<20)
+		in, out := make([]byte, plan.InLen()), make([]byte, plan.OutLen())
 		pointers := []weak.Pointer[byte]{weak.Make(&in[0]), weak.Make(&out[0])}
 		plan.Run(t.Context(), ep, transport.Signature{}, in, out, difference)
 		in, out = nil, nil

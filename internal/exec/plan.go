@@ -22,6 +22,7 @@ type Plan struct {
 	needsCopy bool        // the program reads bytes of In after it has written them in Out
 	padding   padding
 	temporal  bool // copies keep what they write in cache
+	late      lateCopies
 	stats     Stats
 	short     shortProgram
 }
@@ -46,6 +47,7 @@ type Stats struct {
 // A step is one step of the program. Its wire form lacks only memory.
 type step struct {
 	copies  []localCopy
+	late    bool         // the copies are made while messages are under way
 	sends   []byteRange  // of wire.Sends
 	targets []recvTarget // of wire.Recvs
 	wire    transport.Step

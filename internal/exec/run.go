@@ -77,8 +77,12 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig *transport.S
 		// What is stored here is copied below, when it has left the processor's store
 		// buffer: a copy of it from there takes longer.
 		st.wire.Signature = *sig
-		for i := range st.copies {
-			m.copy(&st.copies[i], op, p.temporal)
+		if st.late {
+			p.late.set(st, m, p.temporal)
+		} else {
+			for i := range st.copies {
+				m.copy(&st.copies[i], op, p.temporal)
+			}
 		}
 		if len(st.sends)+len(st.targets) == 0 {
 			continue
@@ -86,6 +90,12 @@ func (p *Plan) run(ctx context.Context, ep transport.Exchanger, sig *transport.S
 		st.bind(m, op)
 		err := ep.Exchange(ctx, st.wire)
 		st.release()
+		if st.late {
+			if err == nil {
+				p.late.make()
+			}
+			p.late.release()
+		}
 		if err != nil {
 			return &StepError{i, err}
 		}
@@ -121,6 +131,7 @@ func (st *step) bind(m *memories, op Op) {
 // Release drops the references to the caller's memory, which a cached plan would
 // keep alive. Run does so, unless the operation panics.
 func (p *Plan) Release() {
+	p.late.release()
 	for i := range p.steps {
 		p.steps[i].release()
 	}

@@ -60,7 +60,16 @@ func (s *commState) exchange(ctx context.Context, step transport.Step) (err erro
 	if err != nil {
 		return err
 	}
-	err = transport.ErrPanicked // unless progress returns
+	if step.Meanwhile != nil {
+		s.step.pass++
+		if _, err = s.sendAll(); err != nil {
+			return err
+		}
+	}
+	err = transport.ErrPanicked // unless what follows returns
+	if step.Meanwhile != nil {
+		step.Meanwhile()
+	}
 	err = s.progress(ctx)
 	return err
 }

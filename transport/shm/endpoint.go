@@ -179,7 +179,17 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
 	e.start(o, &step)
+	if step.Meanwhile != nil && !o.Over() {
+		e.unlocked(step.Meanwhile)
+	}
 	return o.Await()
+}
+
+// unlocked calls f without the lock.
+func (e *Endpoint) unlocked(f func()) {
+	e.unlock()
+	defer e.engine.Lock()
+	f()
 }
 
 // Start implements [transport.Starter].
