@@ -223,20 +223,18 @@ func (t *programTable) messageTime(n *network, e ends, sent, received int32, wor
 
 // memoryLimit returns the rate of a message alone, in words per unit of time: on a
 // machine, what is left of its time after that of an empty one.
-func (q *queueing) memoryLimit(i int32) float64 {
-	m := &q.queued[i]
-	words := q.words(&q.messages[i])
+func (q *queueing) memoryLimit(m *queuedMessage) float64 {
+	words := q.length(m)
 	if q.machine == nil {
 		return 1 / q.perWord(m.ends, len(q.route(m.from, m.to)))
 	}
-	if flow := q.alone(i, words) - q.alone(i, 0); flow > 0 {
+	if flow := q.alone(m, words) - q.alone(m, 0); flow > 0 {
 		return float64(words) / flow
 	}
 	return math.Inf(1)
 }
 
 // alone returns the time of a message if it had some words, and no other slowed it down.
-func (q *queueing) alone(i int32, words int) float64 {
-	m := &q.queued[i]
+func (q *queueing) alone(m *queuedMessage, words int) float64 {
 	return q.messageTime(q.network, m.ends, q.times.ranks[m.from].step, q.times.ranks[m.to].step, words, 1)
 }

@@ -22,7 +22,9 @@ type queueing struct {
 	times  *times
 
 	now        float64
-	queued     []queuedMessage // those of times
+	queued     []queuedMessage // those of times, in the order in which their first ends are ready
+	byTime     bool            // whether these are numbered in that order
+	known      int32           // how many of these there are
 	lastAtPort []int32         // per send port and then per receive port: one more than the last message of its queue, or 0
 	links      linkQueues
 	events     calendar
@@ -38,9 +40,12 @@ type queueing struct {
 
 // A queuedMessage is the ends of a message, its times, and what it waits for. It
 // is one value, because a message of many millions is rarely in the processor's
-// cache.
+// cache. Where messages queue, they are numbered anew, in the order of time, so that
+// those of one time lie next to each other: message.to has the number.
 type queuedMessage struct {
 	ends
+	message, recv int32 // of the program table
+
 	ready  float64 // when both its ends are ready; oneEnd when one is, 0 before
 	start  float64 // when it starts; before, how long its arrival or its transfer's start takes then
 	finish float64 // when it has arrived; 0 before
@@ -58,12 +63,6 @@ const notWaiting = -1
 
 const oneEnd = -1
 
-// A turn is the index of a message among those of its sender's step, and below
-// it the message: of several messages, the one with the least turn queues first.
-type turn uint64
-
-func (t turn) message() int32 { return int32(uint32(t)) }
-
 // newQueueing returns the engine for a program table that [contentionFree] has
 // matched. It uses that engine's table of links again.
 func newQueueing(c Config, p *programTable, n *network, links linkTable) *queueing {
@@ -72,6 +71,7 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 		times:  newTimes(p, c.Sync),
 		queued: makeList[queuedMessage](len(p.messages), len(p.messages)),
 		events: newCalendar(),
+		byTime: len(p.messages) < 4*len(p.steps),
 	}
 	q.times.queued = q.queued
 	if !c.AllPort {
@@ -128,7 +128,7 @@ func (q *queueing) nextTime() (at float64, any bool) {
 func (q *queueing) advance(to float64) {
 	if q.transfers != nil {
 		for _, i := range q.transfers.advance(q.now, to) {
-			q.deliver(i, to)
+			q.deliver(q.messages[i].to, to)
 		}
 	}
 	q.now = to
@@ -140,7 +140,7 @@ func (q *queueing) advance(to float64) {
 		case stepStart:
 			q.beginning = append(q.beginning, e.id)
 		case transferStart:
-			if !q.transfers.add(e.id, q.queued[e.id].ends, q.memoryLimit(e.id)) {
+			if m := &q.queued[e.id]; !q.transfers.add(m.message, m.ends, q.memoryLimit(m)) {
 				q.deliver(e.id, to)
 			}
 		}
@@ -160,7 +160,7 @@ func (q *queueing) startAll() {
 	q.ready = q.ready[:0]
 	slices.Sort(q.ported)
 	for _, t := range q.ported {
-		q.queueForLinks(t.message())
+		q.queueForLinks(q.messages[t.message()].to)
 	}
 	q.ported = q.ported[:0]
 }
@@ -220,20 +220,38 @@ func (q *queueing) enterStep(rank int32) {
 		return
 	}
 	for i := sends; i < endSends; i++ {
-		m := &q.queued[i]
+		m := q.queuedMessage(i)
 		m.from = rank
-		q.endReady(i, m)
+		q.endReady(m)
 	}
 	for _, r := range q.recvs[recvs:endRecvs] {
-		m := &q.queued[r.message()]
+		m := q.queuedMessage(r.message())
 		m.to = rank
-		q.endReady(r.message(), m)
+		q.endReady(m)
 	}
+}
+
+// queuedMessage returns a message of the program table, to which it gives a number if this
+// is the first of its ends.
+func (q *queueing) queuedMessage(message int32) *queuedMessage {
+	at := &q.messages[message].to
+	if *at >= 0 {
+		return &q.queued[*at]
+	}
+	number := message
+	if q.byTime {
+		number = q.known
+		q.known++
+	}
+	m := &q.queued[number]
+	m.message, m.recv = message, ^*at
+	*at = number
+	return m
 }
 
 // endReady records that one end of a message is ready. The message is ready
 // when both are.
-func (q *queueing) endReady(i int32, m *queuedMessage) {
+func (q *queueing) endReady(m *queuedMessage) {
 	if m.ready == 0 {
 		m.ready = oneEnd
 		return
@@ -241,18 +259,22 @@ func (q *queueing) endReady(i int32, m *queuedMessage) {
 	m.ready = q.now
 	from := &q.times.ranks[m.from]
 	if from.begun >= q.times.ranks[m.to].begun {
-		q.messages[i].size |= senderLast
+		q.messages[m.message].size |= senderLast
 	}
-	q.ready = append(q.ready, turn(i-from.sends.lo)<<32|turn(i))
+	q.ready = append(q.ready, q.turnOf(m))
+}
+
+func (q *queueing) turnOf(m *queuedMessage) turn {
+	return newTurn(m.message-q.times.ranks[m.from].sends.lo, m.message)
 }
 
 // queueForPorts queues a message for the ports of its two ends.
 func (q *queueing) queueForPorts(t turn) {
-	i := t.message()
+	i := q.messages[t.message()].to
 	m := &q.queued[i]
 	m.holder = notWaiting
 	switch {
-	case q.instant(i):
+	case q.instant(m):
 		q.start(i, m)
 		return
 	case !q.config.AllPort:
@@ -289,24 +311,24 @@ func (q *queueing) joinPort(last *int32, i int32) (before *queuedMessage) {
 
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
-func (q *queueing) instant(i int32) bool {
+func (q *queueing) instant(m *queuedMessage) bool {
 	if q.machine != nil {
-		return q.alone(i, q.words(&q.messages[i])) == 0
+		return q.alone(m, q.length(m)) == 0
 	}
-	e := q.queued[i].ends
-	return q.latency(e, 1) == 0 && (q.words(&q.messages[i]) == 0 || q.perWord(e, 1) == 0 && q.config.MemoryBandwidth == 0)
+	e := m.ends
+	return q.latency(e, 1) == 0 && (q.length(m) == 0 || q.perWord(e, 1) == 0 && q.config.MemoryBandwidth == 0)
 }
 
 // queueForLinks queues a message for all the links of its route.
 func (q *queueing) queueForLinks(i int32) {
 	m := &q.queued[i]
 	if q.linksFollowPorts {
-		q.setTook(i, m, 1)
+		q.setTook(m, 1)
 		q.start(i, m)
 		return
 	}
 	route := q.route(m.from, m.to)
-	q.setTook(i, m, len(route))
+	q.setTook(m, len(route))
 	if q.queuesForLinks() {
 		took := m.start
 		if q.transfers != nil {
@@ -321,16 +343,19 @@ func (q *queueing) queueForLinks(i int32) {
 }
 
 // setTook stores the time from the start of a message to the event that follows.
-func (q *queueing) setTook(i int32, m *queuedMessage, hops int) {
+func (q *queueing) setTook(m *queuedMessage, hops int) {
 	if q.transfers != nil {
 		m.start = q.latency(m.ends, hops)
 		if q.machine != nil {
-			m.start = q.alone(i, 0)
+			m.start = q.alone(m, 0)
 		}
 		return
 	}
-	m.start = q.messageTime(q.network, m.ends, q.times.ranks[m.from].step, q.times.ranks[m.to].step, q.words(&q.messages[i]), hops)
+	m.start = q.messageTime(q.network, m.ends, q.times.ranks[m.from].step, q.times.ranks[m.to].step, q.length(m), hops)
 }
+
+// length returns the words of a message.
+func (q *queueing) length(m *queuedMessage) int { return q.words(&q.messages[m.message]) }
 
 // start starts a message.
 func (q *queueing) start(i int32, m *queuedMessage) {
@@ -345,7 +370,7 @@ func (q *queueing) start(i int32, m *queuedMessage) {
 
 // release takes a message out of all its queues.
 func (q *queueing) release(i int32, m *queuedMessage) {
-	if !q.config.AllPort && !q.instant(i) {
+	if !q.config.AllPort && !q.instant(m) {
 		q.leavePort(q.sendQueue(m), m.behindSend, i)
 		q.leavePort(q.recvQueue(m), m.behindRecv, i)
 	}
@@ -367,7 +392,7 @@ func (q *queueing) leavePort(last *int32, behind, i int32) {
 	}
 	next := behind - 1
 	if m := &q.queued[next]; m.endWait(i) {
-		q.ported = append(q.ported, turn(next-q.times.ranks[m.from].sends.lo)<<32|turn(next))
+		q.ported = append(q.ported, q.turnOf(m))
 	}
 }
 
@@ -392,18 +417,18 @@ func (q *queueing) deliver(i int32, at float64) {
 	a, b := &q.times.ranks[m.from], &q.times.ranks[m.to]
 	step := max(a.timelineStep, b.timelineStep)
 	q.times.span(step).cover(m.start, at)
-	q.times.delayNext(at, i)
-	words := q.words(&q.messages[i])
+	q.times.delayNext(at, m.message)
+	words := q.length(m)
 	a.sending += took
 	b.receiving += took
 	b.receivedWords += words
-	if q.messages[i].combine() {
+	if q.messages[m.message].combine() {
 		b.combine += words
 	}
-	if a.arrive(i, lastSent, step+1, at) {
+	if a.arrive(m.message, lastSent, step+1, at) {
 		q.endStep(m.from, a)
 	}
-	if b.arrive(i, lastReceived, step+1, at) {
+	if b.arrive(m.message, lastReceived, step+1, at) {
 		q.endStep(m.to, b)
 	}
 }

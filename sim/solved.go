@@ -16,8 +16,11 @@ type solved struct {
 // waits, time is proportional to the logarithm of the number of ranks.
 func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 	recv := ^p.messages[message].to
+	if recv < 0 {
+		recv = p.queued[^recv].recv
+	}
 	if p.queued != nil {
-		of = p.queued[message].ends
+		of = p.queuedOf(message).ends
 	} else {
 		of.from = p.lastRank(func(s *step) bool { return s.sends <= message })
 		of.to = p.lastRank(func(s *step) bool { return s.recvs <= recv })
@@ -25,6 +28,15 @@ func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 	sent = p.lastStep(of.from, func(s *step) bool { return s.sends <= message })
 	received = p.lastStep(of.to, func(s *step) bool { return s.recvs <= recv })
 	return of, sent, received
+}
+
+// queuedOf returns a message where messages wait. Where they are work of processors, its
+// number is that of the program table.
+func (p *solved) queuedOf(message int32) *queuedMessage {
+	if at := p.messages[message].to; at >= 0 {
+		return &p.queued[at]
+	}
+	return &p.queued[message]
 }
 
 // lastRank returns the last rank for whose first step holds is true. It must be
@@ -57,7 +69,7 @@ func (p *solved) message(i int32) Message {
 	}
 	switch {
 	case p.queued != nil:
-		q := &p.queued[i]
+		q := p.queuedOf(i)
 		out.Ready, out.Start, out.End = q.start, q.start, q.finish
 		if q.holder != notWaiting {
 			out.Ready = q.ready
@@ -143,7 +155,7 @@ func (p *solved) criticalPath() (legs []Leg) {
 		leg := &legs[k]
 		leg.Message = p.message(i)
 		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
-			if resource := p.waitedFor(&p.queued[i]); resource != named {
+			if resource := p.waitedFor(p.queuedOf(i)); resource != named {
 				named, name = resource, p.resourceName(resource)
 			}
 			leg.WaitedFor = name
@@ -185,8 +197,8 @@ func (p *solved) workPath(slowest int32) (legs []Leg) {
 // held what it waited for, or that let the later of its ends begin its step.
 func (p *solved) preceding(i int32) int32 {
 	if p.queued != nil {
-		if m := &p.queued[i]; m.holder != notWaiting && m.start > m.ready {
-			return m.holder
+		if m := p.queuedOf(i); m.holder != notWaiting && m.start > m.ready {
+			return p.queued[m.holder].message
 		}
 	}
 	return p.begunBy(p.later(i))
