@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // queueing simulates programs whose messages wait for each other, event by event
 // in order of time. Events of one time happen in this order: messages arrive
@@ -33,6 +30,7 @@ type queueing struct {
 
 	ready  []turn // messages whose ends are both ready since now
 	ported []turn // messages that hold their ports since now
+	unused []turn // memory for sorting
 
 	beginning []int32 // the ranks that begin a step now
 	waiting   []int32 // with Sync: the ranks whose step is done
@@ -153,12 +151,12 @@ func (q *queueing) startAll() {
 		q.enterStep(rank)
 	}
 	q.beginning = q.beginning[:0]
-	slices.Sort(q.ready)
+	q.ready, q.unused = sortTurns(q.ready, q.unused)
 	for _, t := range q.ready {
 		q.queueForPorts(t)
 	}
 	q.ready = q.ready[:0]
-	slices.Sort(q.ported)
+	q.ported, q.unused = sortTurns(q.ported, q.unused)
 	for _, t := range q.ported {
 		q.queueForLinks(q.messages[t.message()].to)
 	}
