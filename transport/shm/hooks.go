@@ -140,13 +140,18 @@ func (h *hooks) SendEager(to int, m transport.Match, typeName string, data []byt
 		return false, fmt.Errorf("shm: the type's text has %d bytes, at most %d are allowed", len(typeName), typeMax)
 	}
 	l := &h.links[to]
-	if h.engine.Guard(l.checkPeer); h.engine.Failed() {
+	eager := len(data)+len(typeName) <= (*Endpoint)(h).eagerMax()
+	check := l.checkTermination
+	if eager {
+		check = l.checkPeer // credits may have come; a long message is announced before others are read
+	}
+	if h.engine.Guard(check); h.engine.Failed() {
 		return false, h.engine.Err()
 	}
 	if l.err != nil {
 		return false, l.err
 	}
-	if len(data)+len(typeName) > (*Endpoint)(h).eagerMax() || !l.tagged.Credits.Use(len(data)) {
+	if !eager || !l.tagged.Credits.Use(len(data)) {
 		return false, nil
 	}
 	f := taggedFrame{kind: eagerFrame, match: m, typeName: typeName}

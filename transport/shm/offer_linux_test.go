@@ -41,6 +41,36 @@ func TestALongMessageTakesOneFrameEachWay(t *testing.T) {
 	}
 }
 
+// Two ranks exchange long messages: each announces its own before it reads the other's, so
+// that both read at the same time.
+func TestALongMessageIsAnnouncedBeforeOthersAreRead(t *testing.T) {
+	ends := job(t, 2)
+	needCMA(t, &ends[0].links[1])
+	needCMA(t, &ends[1].links[0])
+	var s, r [2]transport.Request
+	for i, e := range ends {
+		e.StartRecv(t.Context(), &r[i], 1-i, tag2, "bytes", make([]byte, len(long())))
+	}
+	for i, e := range ends {
+		e.StartSend(t.Context(), &s[i], 1-i, tag2, "bytes", long())
+	}
+	if ends[1].links[0].out.written != 1 || r[1].Done() {
+		t.Error("rank 1 has read a message before its own is announced")
+	}
+	waited := make(chan struct{})
+	go func() {
+		defer close(waited)
+		ends[0].Wait(&r[0])
+		ends[0].Wait(&s[0])
+	}()
+	ends[1].Wait(&r[1])
+	ends[1].Wait(&s[1])
+	<-waited
+	if err := errors.Join(s[0].Err, s[1].Err, r[0].Err, r[1].Err); err != nil {
+		t.Error(err)
+	}
+}
+
 // More messages are announced than there are offers; the rest is asked for.
 func TestLongMessagesBeyondTheOffersArrive(t *testing.T) {
 	const messages = offersMax + 3
