@@ -89,7 +89,7 @@ func (s *commState) connect(peer int, t *linkTable, ends func(p *commState) (fro
 	id := linkID{from.endpoint.rank, to.endpoint.rank, s.context}
 	l := j.links[id]
 	if l == nil {
-		l = newLink(from, to)
+		l = newLink(from, to, j.linkDepth())
 		if reverse := j.links[linkID{to.endpoint.rank, from.endpoint.rank, s.context}]; reverse != nil {
 			l.pair = reverse.pair
 		} else if len(j.endpoints) == pairRanks {

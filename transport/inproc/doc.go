@@ -24,7 +24,7 @@
 //
 // So 20 bytes are inline, 500 bytes are buffered, and 10 MiB are a rendezvous
 // message. In all three the receiver combines while it reads: a reduction needs no
-// receive buffer. A sender that finds both cells in use queues its message and
+// receive buffer. A sender that finds all cells in use queues its message and
 // completes receives until its receiver has freed a cell.
 //
 // # Waiting and waking

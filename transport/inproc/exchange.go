@@ -158,7 +158,7 @@ func (s *commState) complete() bool {
 // releaseMemory drops every reference to the caller's memory.
 func (st *stepState) releaseMemory() {
 	for _, r := range st.rendezvous {
-		r.link.rendezvous[(r.number-1)%depth] = nil
+		r.link.memory[(r.number-1)&r.link.mask].rendezvous = nil
 	}
 	clear(st.sends[:st.posted.sends])
 	clear(st.recvs[:st.posted.recvs])

@@ -8,7 +8,7 @@ const cellCost = bufferedMax + transport.MessageCost
 
 // Held implements [transport.Endpoint]. It counts each unread message of a step as
 // the longest that a cell holds. From each peer there are as many as a link has cells,
-// in each context: 2 KiB. A sender that finds both cells in use waits. A message that
+// in each context: 8 KiB. A sender that finds all cells in use waits. A message that
 // was sent is in memory of its receiver, so that no endpoint holds any that are unsent.
 func (e *Endpoint) Held() transport.Held {
 	e.job.mu.Lock()

@@ -8,11 +8,16 @@ import (
 )
 
 // Capacity is how many short messages of a context a rank may send to another one that has
-// received none of them.
-const Capacity = 2
+// received none of them. In a job of more than [DeepRanks] ranks it is 2.
+const Capacity = 8
+
+// DeepRanks is how many ranks a job has at most whose links keep Capacity messages. Those of a
+// large job are many, and take less memory.
+const DeepRanks = 64
 
 const (
-	depth       = Capacity // cells of a link: the most messages that are unread
+	depth       = Capacity // cells of a link, the most messages that are unread: a power of two
+	shallow     = 2        // the same, in a large job
 	inlineMax   = 32       // bytes of the longest inline message
 	bufferedMax = 1024     // bytes of the longest buffered message
 	cacheLine   = 64       // bytes
@@ -23,31 +28,47 @@ const (
 // exchange a message. Each side has a cache line of its own; the lines of the
 // cells move between the sides.
 //
-// The size is a multiple of 128 bytes, so that the allocator aligns links to cache
-// lines, and at most 512 bytes, above which the allocator prepends a header.
+// The sizes of a link and of its cells are multiples of a line and at most 512 bytes. The
+// allocator aligns these to lines, and prepends a header to larger objects.
 type link struct {
-	cells [depth]cell
-
 	sender senderSide
 	_      [cacheLine - unsafe.Sizeof(senderSide{})]byte
 
 	receiver receiverSide
 	_        [cacheLine - unsafe.Sizeof(receiverSide{})]byte
 
-	// The sender writes these. The receiver reads them while it owns the cell.
-	rendezvous [depth][]byte // the sender's memory, of a rendezvous message
-	buffers    [depth][]byte // the bytes of a buffered message; made at first use
-
 	// Nobody writes these while the link is in use. The fields above are on lines that one
 	// side writes whenever it polls.
-	pair     *pairCells // of both directions; nil where there are none
-	from     uint8      // the number of the sender among the two ranks of a pair
-	released bool       // by one of its sides; under Job.mu
-	_        [22]byte
+	cells    []cell
+	memory   []cellMemory // of the messages that are longer than a cell
+	pair     *pairCells   // of both directions; nil where there are none
+	mask     uint32       // cells, less one
+	from     uint8        // the number of the sender among the two ranks of a pair
+	released bool         // by one of its sides; under Job.mu
+	_        [2]byte
 }
 
-func newLink(from, to *commState) *link {
-	return &link{sender: senderSide{to: to}, receiver: receiverSide{from: from}}
+// A cellMemory has the bytes of the message in a cell. The sender writes it. The receiver
+// reads it while it owns the cell.
+type cellMemory struct {
+	rendezvous []byte // the sender's memory, of a rendezvous message
+	buffer     []byte // the bytes of a buffered message; made at first use
+}
+
+// newLink returns a link with so many cells.
+func newLink(from, to *commState, cells int) *link {
+	return &link{
+		sender: senderSide{to: to}, receiver: receiverSide{from: from},
+		cells: make([]cell, cells), memory: make([]cellMemory, cells), mask: uint32(cells - 1),
+	}
+}
+
+// linkDepth returns how many cells the links of a job have.
+func (j *Job) linkDepth() int {
+	if len(j.endpoints) > DeepRanks {
+		return shallow
+	}
+	return depth
 }
 
 // peer returns the rank at the other side than s.
@@ -119,7 +140,7 @@ func (l *link) acknowledged(n uint32, ack uint16) {
 // written by now: those that this rank has read, and one for each cell.
 func (l *link) fetchReadCount() {
 	l.sender.read = l.readCount()
-	l.sender.ackFrom = depth + 1
+	l.sender.ackFrom = l.mask + 2
 	if r := l.sender.reverse; r != nil {
 		l.sender.ackFrom += r.receiver.read
 	}
@@ -130,7 +151,7 @@ func (l *link) unread() (n int) {
 	read := l.readCount()
 	for i := range l.cells {
 		written := l.cells[i].sequence.Load()
-		canceled := (written-1)%depth != uint32(i) // or being read
+		canceled := (written-1)&l.mask != uint32(i) // or being read
 		if int32(written-read) > 0 && !canceled {
 			n++
 		}
@@ -147,7 +168,7 @@ func pair(out, in *link) {
 }
 
 // cell returns the cell of message n, which is not in a pair cell.
-func (l *link) cell(n uint32) *cell { return &l.cells[(n-1)%depth] }
+func (l *link) cell(n uint32) *cell { return &l.cells[(n-1)&l.mask] }
 
 // signature returns the call that the message in the cell belongs to.
 func (c *cell) signature(context uint32) transport.Signature {

@@ -14,9 +14,9 @@ type directed struct {
 	written, read uint64
 }
 
-// linked returns both directions between two ranks.
-func linked(t *testing.T) (there, back *directed) {
-	j := New(3)
+// linked returns both directions between two of some ranks.
+func linked(t *testing.T, ranks int) (there, back *directed) {
+	j := New(ranks)
 	a, b := j.Endpoint(0).comm(1), j.Endpoint(1).comm(1)
 	there, back = &directed{T: t}, &directed{T: t}
 	var errs [4]error
@@ -59,9 +59,9 @@ func (d *directed) receive() {
 // many of the other direction are sent that the 16 bits of these wrap around.
 func TestAnOldAcknowledgmentFreesNoCell(t *testing.T) {
 	const wrap = 1 << 16
-	for unread := 1; unread <= depth; unread++ {
-		for n := wrap - depth; n <= wrap+depth; n++ {
-			there, back := linked(t)
+	for unread := 1; unread <= shallow; unread++ {
+		for n := wrap - shallow; n <= wrap+shallow; n++ {
+			there, back := linked(t, DeepRanks+1)
 			for range unread {
 				back.send()
 			}
@@ -74,7 +74,7 @@ func TestAnOldAcknowledgmentFreesNoCell(t *testing.T) {
 			}
 			free := 0
 			for there.send() {
-				if free++; free > depth {
+				if free++; free > shallow {
 					t.Fatalf("%d messages after %d: a message that is not read is overwritten", free, n)
 				}
 			}
@@ -87,7 +87,7 @@ func TestAnOldAcknowledgmentFreesNoCell(t *testing.T) {
 
 // So a sender that gets replies never reads the count that its receiver writes.
 func TestRepliesAcknowledgeMessages(t *testing.T) {
-	there, back := linked(t)
+	there, back := linked(t, 3)
 	for i := range uint32(3 * depth) {
 		there.send()
 		there.receive()

@@ -10,7 +10,7 @@ import (
 
 func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "Between goroutines", map[string]int64{
-		"depth": depth, "cacheLine": cacheLine, "inlineMax": inlineMax, "pairRanks": pairRanks, "bufferedMax": bufferedMax,
+		"depth": depth, "shallow": shallow, "DeepRanks": DeepRanks, "cacheLine": cacheLine, "inlineMax": inlineMax, "pairRanks": pairRanks, "bufferedMax": bufferedMax,
 		"ringMax": ringMax, "ringDepth": ringDepth, "taggedInlineMax": taggedInlineMax, "ringsMax": ringsMax, "eagerMin": eagerMin,
 	}, "10 ms", "50 µs", "64 KiB")
 	const ranks = 3

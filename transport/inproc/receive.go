@@ -93,7 +93,7 @@ func (l *link) nextInLink() *cell {
 // still there: the sender may have canceled a rendezvous message.
 func (l *link) read(r *transport.Recv) bool {
 	to := &l.receiver
-	i := to.read % depth
+	i := to.read & l.mask
 	c := &l.cells[i]
 	if to.reverse != nil {
 		to.reverse.acknowledged(to.read+1, c.size.ack())
@@ -102,12 +102,12 @@ func (l *link) read(r *transport.Recv) bool {
 	case n <= inlineMax:
 		match.Land(r, c.data[:n])
 	case n <= bufferedMax:
-		match.Land(r, l.buffers[i][:n])
+		match.Land(r, l.memory[i].buffer[:n])
 	case !c.acquire(to.read + 1):
 		return false
 	default:
 		defer to.from.completeRead() // also when Combine panics
-		match.Land(r, l.rendezvous[i])
+		match.Land(r, l.memory[i].rendezvous)
 	}
 	to.acknowledge()
 	if to.from.waiter.load()&untilFreeCell != 0 {

@@ -57,24 +57,24 @@ func (l *link) write(sig *transport.Signature, data []byte) bool {
 		return true
 	}
 	from := &l.sender
-	if from.written-from.read == depth {
-		if l.fetchReadCount(); from.written-from.read == depth {
+	if from.written-from.read > l.mask {
+		if l.fetchReadCount(); from.written-from.read > l.mask {
 			return false
 		}
 	}
-	i := from.written % depth
+	i := from.written & l.mask
 	c := &l.cells[i]
 	c.callNumber, c.call, c.size = sig.Sequence, sig.Call, l.header(len(data))
 	switch n := len(data); {
 	case n <= inlineMax:
 		copy(c.data[:], data)
 	case n <= bufferedMax:
-		if len(l.buffers[i]) < n {
-			l.buffers[i] = make([]byte, n)
+		if len(l.memory[i].buffer) < n {
+			l.memory[i].buffer = make([]byte, n)
 		}
-		copy(l.buffers[i], data)
+		copy(l.memory[i].buffer, data)
 	default:
-		l.rendezvous[i] = data
+		l.memory[i].rendezvous = data
 	}
 	from.written++
 	c.publish(from.written)
