@@ -95,8 +95,9 @@ type job struct {
 	tracer   *tracer   // for a timeline; else nil
 	handOn   func()    // hands on the records of this rank when it leaves; nil if nobody asks for them
 
-	late  lateCalls
-	ended atomic.Pointer[ending] // the call that has ended this rank's part in the job; nil before
+	late    lateCalls
+	started startedMessages
+	ended   atomic.Pointer[ending] // the call that has ended this rank's part in the job; nil before
 }
 
 const contextBits = transport.ContextBits

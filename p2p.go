@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/transport"
@@ -106,25 +104,29 @@ func Recv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) (Status, 
 		c.endMessage(0)
 		return Status{}, err
 	}
-	if s, ok := recvEager(ctx, c, dst, source, tag, true); ok {
+	if s, ok := recvEager(ctx, c, dst, source, tag); ok {
 		return s, nil
 	}
 	return recv(ctx, c, dst, source, tag)
 }
 
-// recvEager receives a message that has arrived, or if waits is set arrives soon. It is Recv
-// after sourceOf, if it reports that the message is received.
-func recvEager[T any](ctx context.Context, c *Comm, dst []T, from source, tag int, waits bool) (s Status, ok bool) {
+// recvEager receives a message that has arrived, or arrives in a moment. It is Recv after
+// sourceOf, if it reports that the message is received.
+func recvEager[T any](ctx context.Context, c *Comm, dst []T, from source, tag int) (s Status, ok bool) {
 	e := c.job.eager
 	if e == nil {
 		return s, false
 	}
-	r, ok := e.RecvEager(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst), waits)
+	got, ok := e.RecvEager(ctx, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, typeName[T](), bytesOf(dst))
 	if !ok {
 		return s, false
 	}
 	c.endMessage(-1)
-	return Status{From: c.groupRank(r.From), Tag: r.Tag, Count: r.Size / elementSize[T]()}, true
+	return receivedStatus[T](c, got), true
+}
+
+func receivedStatus[T any](c *Comm, got transport.Received) Status {
+	return Status{From: c.groupRank(got.From), Tag: got.Tag, Count: got.Size / elementSize[T]()}
 }
 
 // A source is the rank that a receive is from, or AnyRank.
@@ -192,15 +194,30 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		c.endMessage(0)
 		return Status{}, err
 	}
+	n := len(bytesOf(dst))
+	first := receiveFirstMin <= n && n <= receiveFirstMax
+	if !first && sendEager(ctx, c, src, to, tag) {
+		if s, ok := recvEager(ctx, c, dst, source, tag); ok {
+			return s, nil
+		}
+		return recv(ctx, c, dst, source, tag)
+	}
 	var s Status
-	m := messages.Get().(*started)
-	if n := len(bytesOf(dst)); receiveFirstMin <= n && n <= receiveFirstMax {
-		r := messages.Get().(*started)
-		startRecv(ctx, c, r, dst, source, tag)
+	m := c.job.started.get()
+	if first {
+		r := c.job.started.get()
+		got, ok := startRecv(ctx, c, r, dst, source, tag)
 		startSend(ctx, c, m, src, to, tag)
-		r.await()
-		s, err = r.status(), r.end()
-		r.recycle()
+		if ok {
+			c.endMessage(-1)
+			c.job.started.put(r)
+			s = receivedStatus[T](c, got)
+		} else {
+			r.await()
+			r.waited = true
+			s, err = r.end()
+			r.recycle()
+		}
 	} else {
 		startSend(ctx, c, m, src, to, tag)
 		s, err = recv(ctx, c, dst, source, tag)
@@ -209,9 +226,10 @@ func SendRecv[T any](ctx context.Context, c *Comm, dst []T, from int, src []T, t
 		c.job.endpoint.Cancel(&m.request, context.Canceled)
 	}
 	m.await()
-	err = cmp.Or(err, m.end())
+	m.waited = true
+	_, sent := m.end()
 	m.recycle()
-	return s, err
+	return s, cmp.Or(err, sent)
 }
 
 // Of these many bytes, a message is copied once less if its receive waits for it. Receiving
@@ -221,9 +239,6 @@ const (
 	receiveFirstMin = 2 << 10
 	receiveFirstMax = 64 << 10
 )
-
-// messages are those that were done when they were started, or by the end of a SendRecv.
-var messages = sync.Pool{New: func() any { return new(started) }}
 
 // Probe waits for a message from one rank, or AnyRank, with one tag, or AnyTag. It
 // returns the status that Recv would return, with a count of elements of type T,
@@ -272,163 +287,6 @@ func messageText(count int, kind, direction string, peer, tag int) string {
 	return fmt.Sprintf("%s %s %s with %s", elements, direction, rank, withTag)
 }
 
-// A started is a message that was started. A [Request] has it until the message is done.
-type started struct {
-	request    transport.Request
-	comm       *Comm
-	waited     atomic.Bool // the endpoint's Wait has returned
-	roundRobin bool        // a receive that has its turn
-	peer, tag  int         // as the call names them
-	size       int         // bytes of an element; 0: it is a send
-	count      int         // elements that are sent, or have room
-	kind       string      // of the elements
-}
-
-// await waits until the message is done.
-func (m *started) await() {
-	if !m.request.Done() {
-		m.comm.job.endpoint.Wait(&m.request)
-		m.waited.Store(true)
-	}
-}
-
-// end ends a message that is done, and returns its error.
-func (m *started) end() (err error) {
-	call, count, direction := "recv", int64(-1), "from"
-	if m.size == 0 {
-		call, count, direction = "send", 1, "to"
-	}
-	if m.request.Err != nil {
-		count = 0
-		err = m.comm.messageFailed(call, messageText(m.count, m.kind, direction, m.peer, m.tag), m.kind, m.size, m.request.Err)
-		if m.roundRobin {
-			m.comm.returnTurn(m.tag, m.peer)
-		}
-	}
-	m.comm.endMessage(count)
-	return err
-}
-
-// status returns the status of a receive that is done.
-func (m *started) status() Status { return statusOf(m.comm, m.request.Info, m.size) }
-
-// recycle keeps a message that has ended, and that no Request refers to, for a later call.
-func (m *started) recycle() {
-	if m.waited.Load() {
-		m.waited.Store(false)
-	} else {
-		m.comm.job.endpoint.Wait(&m.request) // also if it is done: then Reset is allowed
-	}
-	m.request.Reset()
-	m.comm, m.roundRobin, m.size = nil, false, 0
-	messages.Put(m)
-}
-
-// startSend is StartSend after beginMessage, and the check of the arguments.
-func startSend[T any](ctx context.Context, c *Comm, m *started, src []T, to, tag int) {
-	m.comm, m.peer, m.tag, m.count, m.kind = c, to, tag, len(src), typeName[T]()
-	c.job.endpoint.StartSend(ctx, &m.request, c.jobRank(to), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(src))
-}
-
-// startRecv is the same for StartRecv.
-func startRecv[T any](ctx context.Context, c *Comm, m *started, dst []T, from source, tag int) {
-	m.comm, m.peer, m.tag, m.count, m.kind = c, from.rank, tag, len(dst), typeName[T]()
-	m.roundRobin, m.size = from.roundRobin, elementSize[T]()
-	c.job.endpoint.StartRecv(ctx, &m.request, c.endpointRank(from.rank), transport.Match{Context: c.context, Tag: tag}, m.kind, bytesOf(dst))
-}
-
-// StartSend is the nonblocking [Send]. It returns at once; the caller does not write
-// src until the request is done. Messages arrive in the order in which they were
-// started.
-//
-// Every request is waited for, or tested until it is done. When the rank leaves, those in
-// progress fail with ErrClosed.
-func StartSend[T any](ctx context.Context, c *Comm, src []T, to, tag int) *Request {
-	if err := c.beginMessage("send"); err != nil {
-		return doneRequest(err)
-	}
-	if err := checkMessage[T](ctx, c, "send", to, tag); err != nil {
-		c.endMessage(0)
-		return doneRequest(err)
-	}
-	if sendEager(ctx, c, src, to, tag) {
-		return &succeeded
-	}
-	m := messages.Get().(*started)
-	startSend(ctx, c, m, src, to, tag)
-	if !m.request.Done() {
-		r := new(Request)
-		r.message.Store(m)
-		return r
-	}
-	err := m.end()
-	m.recycle()
-	return doneRequest(err)
-}
-
-// A RecvRequest is a nonblocking receive, in progress or done.
-type RecvRequest struct {
-	*Request
-	status Status // once the receive is done
-}
-
-// receivedRequests are some of the requests of receives that were done when they were started.
-// They never change, so that receives with the same status have the same one.
-type receivedRequests [8]atomic.Pointer[RecvRequest]
-
-// request returns the request of a receive that is done.
-func (l *receivedRequests) request(s Status) *RecvRequest {
-	kept := &l[uint(s.From*3+s.Tag)%uint(len(l))]
-	if r := kept.Load(); r != nil && r.status == s {
-		return r
-	}
-	r := &RecvRequest{Request: &succeeded, status: s}
-	kept.Store(r)
-	return r
-}
-
-// Status waits until the receive is done, and returns the status of its message.
-func (r *RecvRequest) Status() Status {
-	_ = r.Wait()
-	if s := r.Request.status; s != nil {
-		return *s // r may be a copy
-	}
-	return r.status
-}
-
-// StartRecv is the nonblocking [Recv]. It returns at once; the caller does not touch
-// dst until the request is done. A message goes to the receive that was started first,
-// of those that match it.
-func StartRecv[T any](ctx context.Context, c *Comm, dst []T, from, tag int) *RecvRequest {
-	if err := c.beginMessage("recv"); err != nil {
-		return &RecvRequest{Request: doneRequest(err)}
-	}
-	source, err := sourceOf[T](ctx, c, from, tag)
-	if err != nil {
-		c.endMessage(0)
-		return &RecvRequest{Request: doneRequest(err)}
-	}
-	if s, ok := recvEager(ctx, c, dst, source, tag, false); ok {
-		return c.received.request(s)
-	}
-	m := messages.Get().(*started)
-	startRecv(ctx, c, m, dst, source, tag)
-	if m.request.Done() { // what the caller gets is short
-		r := &RecvRequest{status: m.status()}
-		r.Request = doneRequest(m.end())
-		m.recycle()
-		return r
-	}
-	r := &struct {
-		RecvRequest
-		request Request
-	}{}
-	r.Request = &r.request
-	r.request.status = &r.RecvRequest.status
-	r.request.message.Store(m)
-	return &r.RecvRequest
-}
-
 // checkMessage returns an argument error if the call names a rank or a tag that
 // does not exist, or elements that cannot be sent.
 func checkMessage[T any](ctx context.Context, c *Comm, call string, peer, tag int) error {
@@ -456,12 +314,12 @@ func (c *Comm) endpointRank(from int) int {
 }
 
 func status[T any](c *Comm, info transport.MessageInfo) Status {
-	return statusOf(c, info, elementSize[T]())
+	return statusOf(c, &info, elementSize[T]())
 }
 
 // elementSize returns the size of an element in bytes, and 1 for an empty one.
 func elementSize[T any]() int { return max(1, int(unsafe.Sizeof(*new(T)))) }
 
-func statusOf(c *Comm, info transport.MessageInfo, size int) Status {
+func statusOf(c *Comm, info *transport.MessageInfo, size int) Status {
 	return Status{From: c.groupRank(info.From), Tag: info.Tag, Count: info.Size / size}
 }

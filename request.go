@@ -3,7 +3,6 @@ package chorale
 import (
 	"cmp"
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
@@ -31,16 +30,15 @@ type queue struct {
 // No goroutine works for the request of a message. It makes progress while this rank is
 // in any call on a communicator of the job, also in Wait or Test of another request.
 type Request struct {
-	done chan struct{} // nil if it was done at once; of a message: until Done is called
-	err  error
-	call *nonblockingCall // nil unless it is that of a function
+	message atomic.Pointer[started] // nil once the message is done
+	outcome *outcome                // of what is done; nil if it has succeeded, and has no status
+	call    *nonblockingCall        // nil unless it is that of a function
+}
 
-	// Of a message. Once it is done, its memory is kept for another one: many messages are
-	// in progress for a short time, and what was allocated for each would have to be collected.
-	mu      sync.Mutex
-	message atomic.Pointer[started] // nil once it is done
-	users   int32                   // calls that wait for it, or look at it, without the lock
-	status  *Status                 // of a receive: where it goes
+// An outcome is what a message has come to. It never changes.
+type outcome struct {
+	status Status // of a receive
+	err    error
 }
 
 // A nonblockingCall is a function that is to be called. Whoever claims it calls it: the
@@ -48,7 +46,9 @@ type Request struct {
 // that takes longer than a short call.
 type nonblockingCall struct {
 	claim
-	request *Request
+	request Request
+	done    chan struct{}
+	err     error
 	ctx     context.Context
 	f       Func
 	comm    *Comm
@@ -58,108 +58,127 @@ type nonblockingCall struct {
 
 // run calls the function.
 func (n *nonblockingCall) run() {
-	defer close(n.request.done)
+	defer close(n.done)
 	if n.before != nil {
 		_ = n.before.Wait() // it has waiters of its own for its error
 		n.before = nil
 	}
 	n.comm.begun(n.starter)
-	n.comm.perform(n.ctx, n.f, &n.request.err)
+	n.comm.perform(n.ctx, n.f, &n.err)
 }
 
 // Done returns a channel that is closed when the call is done. For a message, the first
 // call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
 func (r *Request) Done() <-chan struct{} {
-	if r.message.Load() == nil {
-		if r.call != nil {
-			startNow(r.call)
-		}
-		return cmp.Or(r.done, closed)
+	if r.call != nil {
+		startNow(r.call)
+		return r.call.done
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.message.Load() == nil {
-		return cmp.Or(r.done, closed)
+	m := r.lockMessage()
+	if m == nil {
+		return closed
 	}
-	if r.done == nil {
-		r.done = make(chan struct{})
+	defer m.mu.Unlock()
+	if m.done == nil {
+		done := make(chan struct{})
+		m.done = done
 		go func() {
-			defer close(r.done)
+			defer close(done)
 			r.waitMessage()
 		}()
 	}
-	return r.done
+	return m.done
 }
 
 // Wait waits until the call is done, and returns its error.
 func (r *Request) Wait() error {
-	if r.message.Load() != nil {
-		r.waitMessage()
-		return r.err
-	}
-	if r.call != nil {
-		if r.call.take() {
-			r.call.run()
+	if c := r.call; c != nil {
+		if c.take() {
+			c.run()
 		}
-		<-r.done
+		<-c.done
+		if c.err != nil {
+			return located(c.err)
+		}
+		return nil
 	}
-	if r.err != nil {
-		return located(r.err)
-	}
-	return nil
+	r.waitMessage()
+	return r.err()
 }
 
 // Test reports whether the call is done, and returns its error if it is.
 func (r *Request) Test() (done bool, err error) {
-	if r.message.Load() != nil {
-		if !r.useMessage(func(m *started) { m.comm.job.endpoint.Progress() }) {
+	if c := r.call; c != nil {
+		select {
+		case <-r.Done():
+			return true, c.err
+		default:
 			return false, nil
 		}
-		return true, r.err
 	}
-	if r.call == nil {
-		return true, r.err
-	}
-	select {
-	case <-r.Done():
-		return true, r.err
-	default:
+	if !r.useMessage(false) {
 		return false, nil
 	}
+	return true, r.err()
+}
+
+// err returns the error of what is done, which is no function.
+func (r *Request) err() error {
+	if r.outcome == nil {
+		return nil
+	}
+	return r.outcome.err
 }
 
 // waitMessage waits until the message is done.
-func (r *Request) waitMessage() { r.useMessage((*started).await) }
+func (r *Request) waitMessage() { r.useMessage(true) }
 
-// useMessage calls f unless the message is done, and reports whether it is then. The first
-// call that finds it done sets the request's error and status, and the last one that uses it
-// keeps its memory.
-func (r *Request) useMessage(f func(*started)) (done bool) {
-	r.mu.Lock()
+// lockMessage returns the message, with its lock, or nil if it is done. A message that is done
+// may be that of another request meanwhile.
+func (r *Request) lockMessage() *started {
 	m := r.message.Load()
 	if m == nil {
-		r.mu.Unlock()
+		return nil
+	}
+	m.mu.Lock()
+	if r.message.Load() != m {
+		m.mu.Unlock()
+		return nil
+	}
+	return m
+}
+
+// useMessage waits for the message, or else makes the progress that needs no waiting, and
+// reports whether the message is done then. The first call that finds it done sets the
+// request's outcome, and the last one that uses it keeps its memory.
+func (r *Request) useMessage(wait bool) (done bool) {
+	m := r.lockMessage()
+	if m == nil {
 		return true
 	}
 	if !m.request.Done() {
-		r.users++
-		r.mu.Unlock()
-		f(m) // the message is left to the collector if it panics
-		r.mu.Lock()
-		r.users--
+		m.users++
+		m.mu.Unlock()
+		if wait { // the message is left to the collector if this panics
+			m.await()
+		} else {
+			m.comm.job.endpoint.Progress()
+		}
+		m.mu.Lock()
+		m.waited = m.waited || wait
+		m.users--
 	}
-	defer r.mu.Unlock()
 	if !m.request.Done() {
+		m.mu.Unlock()
 		return false
 	}
 	if r.message.Load() != nil {
-		if r.status != nil {
-			*r.status = m.status()
-		}
-		r.err = m.end()
+		r.outcome = m.outcome()
 		r.message.Store(nil)
 	}
-	if r.users == 0 {
+	last := m.users == 0
+	m.mu.Unlock()
+	if last {
 		m.recycle()
 	}
 	return true
@@ -203,19 +222,13 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 		f = func(_ context.Context, c *Comm) error { return c.argumentErrorf("start", "%w", errNoContext) }
 	}
 	q, before := c.nonblocking.next(c)
-	r := &struct {
-		Request
-		nonblockingCall
-	}{
-		Request:         Request{done: make(chan struct{})},
-		nonblockingCall: nonblockingCall{ctx: ctx, f: f, comm: q.comm, before: before},
-	}
+	n := &nonblockingCall{done: make(chan struct{}), ctx: ctx, f: f, comm: q.comm, before: before}
+	n.request.call = n
 	if c.stats != nil {
-		r.starter = c.newStarter(uint32(c.nonblocking.started-1), c.nonblocking.isNew(c.job.recorder, f))
+		n.starter = c.newStarter(uint32(c.nonblocking.started-1), c.nonblocking.isNew(c.job.recorder, f))
 	}
-	r.Request.call, r.nonblockingCall.request = &r.nonblockingCall, &r.Request
-	q.last = &r.Request
-	c.job.late.add(&r.nonblockingCall)
+	q.last = &n.request
+	c.job.late.add(n)
 	return q.last
 }
 
@@ -265,7 +278,7 @@ func doneRequest(err error) *Request {
 	if err == nil {
 		return &succeeded
 	}
-	return &Request{err: err}
+	return &Request{outcome: &outcome{err: err}}
 }
 
 // succeeded is every request that was done at once, without an error.

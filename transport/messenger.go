@@ -37,7 +37,13 @@ func (r *Request) Done() bool { return r.done.Load() }
 
 // Finish is for endpoints: it ends the request.
 func (r *Request) Finish(info MessageInfo, err error) {
-	r.Info, r.Err, r.State = info, err, nil
+	r.Info = info
+	r.End(err)
+}
+
+// End is Finish for a request whose Info is set, or stays empty.
+func (r *Request) End(err error) {
+	r.Err, r.State = err, nil
 	r.done.Store(true)
 }
 
@@ -110,15 +116,19 @@ type Messenger interface {
 }
 
 // An EagerMessenger has short messages sent and received at once, which takes less time than
-// what serves any message. Its methods change nothing if they report that they have not done
-// so: the caller uses the method of [Messenger] then, which also says what fails.
+// what serves any message. SendEager and RecvEager change nothing if they report that they have
+// not done so: the caller uses the method of [Messenger] then, which also says what fails.
 type EagerMessenger interface {
 	// SendEager is Send for a message that is copied at once.
 	SendEager(ctx context.Context, to int, m Match, typeName string, data []byte) (sent bool)
 
-	// RecvEager is Recv for a message that has arrived, and that no other receive in
-	// progress gets. If waits is set, it may wait for a moment.
-	RecvEager(ctx context.Context, from int, m Match, typeName string, into []byte, waits bool) (r Received, ok bool)
+	// RecvEager is Recv for a message that has arrived, or arrives in a moment, and that no
+	// other receive in progress gets.
+	RecvEager(ctx context.Context, from int, m Match, typeName string, into []byte) (got Received, ok bool)
+
+	// StartRecvEager is StartRecv, but where it has the message at once, the request is not
+	// started, and ok is true.
+	StartRecvEager(ctx context.Context, r *Request, from int, m Match, typeName string, into []byte) (got Received, ok bool)
 }
 
 // Received is what a receive learns about its message, beside the type, which is its own.

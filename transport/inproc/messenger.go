@@ -29,7 +29,7 @@ func (e *Endpoint) Send(ctx context.Context, to int, m transport.Match, kind str
 
 // Recv implements [transport.Messenger].
 func (e *Endpoint) Recv(ctx context.Context, from int, m transport.Match, kind string, into []byte) (transport.MessageInfo, error) {
-	if r, ok := e.RecvEager(ctx, from, m, kind, into, true); ok {
+	if r, ok := e.RecvEager(ctx, from, m, kind, into); ok {
 		return r.Info(kind), nil
 	}
 	r := requests.Get().(*transport.Request)
@@ -85,7 +85,7 @@ func (e *Endpoint) newSend(ctx context.Context, r *transport.Request, to int, m 
 		s.received = func(err error) {
 			own.mu.Lock()
 			defer own.mu.Unlock()
-			own.finish(s, transport.MessageInfo{}, err)
+			own.finish(s, nil, err)
 		}
 	}
 	if s.sent == nil {
@@ -98,16 +98,27 @@ func (e *Endpoint) newSend(ctx context.Context, r *transport.Request, to int, m 
 
 // StartRecv implements [transport.Messenger].
 func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, kind string, into []byte) {
+	if got, ok := e.StartRecvEager(ctx, r, from, m, kind, into); ok {
+		r.Finish(got.Info(kind), nil)
+	}
+}
+
+// StartRecvEager implements [transport.EagerMessenger].
+func (e *Endpoint) StartRecvEager(ctx context.Context, r *transport.Request, from int, m transport.Match, kind string, into []byte) (got transport.Received, ok bool) {
+	if got, ok = e.recvEager(ctx, from, m, kind, into, false); !ok {
+		e.postRecv(ctx, r, from, m, kind, into)
+	}
+	return got, ok
+}
+
+// postRecv is StartRecv for a message that has not arrived in its ring.
+func (e *Endpoint) postRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, kind string, into []byte) {
 	if from != transport.Any && (from < 0 || from >= len(e.job.endpoints)) {
 		r.Finish(transport.MessageInfo{}, &transport.RankError{Peer: from, Rank: e.rank, Size: len(e.job.endpoints)})
 		return
 	}
 	if err := e.err(m.Context); err != nil {
 		r.Finish(transport.MessageInfo{}, err)
-		return
-	}
-	if got, ok := e.RecvEager(ctx, from, m, kind, into, false); ok {
-		r.Finish(got.Info(kind), nil)
 		return
 	}
 	queue := &e.tagged
@@ -133,7 +144,7 @@ func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int
 		copy(into, message.Data)
 		queue.messages.Remove(message)
 		queue.ring(message.From).refund(message.Size)
-		queue.finish(p, message.MessageInfo, nil)
+		queue.finish(p, &message.MessageInfo, nil)
 		queue.messages.Recycle(message)
 	}
 	queue.mu.Unlock()
@@ -228,7 +239,7 @@ func (e *Endpoint) cancelMessage(m *message, number uint64, err error) bool {
 	if !m.sends {
 		canceled := e.tagged.unpost(m)
 		if canceled {
-			e.tagged.finish(m, transport.MessageInfo{}, err)
+			e.tagged.finish(m, nil, err)
 		}
 		e.tagged.mu.Unlock()
 		return canceled
@@ -241,7 +252,7 @@ func (e *Endpoint) cancelMessage(m *message, number uint64, err error) bool {
 	e.tagged.mu.Lock()
 	e.tagged.unpin(m)
 	if canceled {
-		e.tagged.finish(m, transport.MessageInfo{}, err)
+		e.tagged.finish(m, nil, err)
 	}
 	return canceled
 }
@@ -267,7 +278,7 @@ func (e *Endpoint) makeEager(m inProgress) {
 	own.unpin(m.message)
 	if eager {
 		m.sent = nil // it is the queue's
-		own.finish(m.message, transport.MessageInfo{}, nil)
+		own.finish(m.message, nil, nil)
 	}
 }
 

@@ -196,17 +196,15 @@ func (r *taggedRing) first() (*taggedCell, *taggedPairCell) {
 	return r.nextInRing(), nil // it was written before
 }
 
-// message returns the message of the first cell. The queue is locked.
-func (r *taggedRing) message(c *taggedCell, p *taggedPairCell) (m ringMessage) {
-	m.MessageInfo = transport.MessageInfo{From: r.from, Tag: c.tag, Size: int(c.size), Type: c.kind}
-	m.context = c.context
+// message sets m to the message of the first cell. The queue is locked.
+func (r *taggedRing) message(m *ringMessage, c *taggedCell, p *taggedPairCell) {
+	m.From, m.Tag, m.Size, m.Type, m.context, m.send = r.from, c.tag, int(c.size), c.kind, c.context, nil
 	if c.size == announced {
 		m.send = r.sends[r.read.Load()%ringDepth]
 		m.Size, m.data = m.send.Size, m.send.Data
 	} else {
 		m.data = r.contents(c, p)
 	}
-	return m
 }
 
 // size returns the size of the first cell's message.
@@ -351,7 +349,8 @@ func (q *taggedQueue) drainRing(r *taggedRing) {
 		if c == nil {
 			return
 		}
-		m := r.message(c, pair)
+		var m ringMessage
+		r.message(&m, c, pair)
 		p := q.take(&m.MessageInfo, m.context)
 		switch {
 		case m.send != nil && p != nil:
@@ -370,7 +369,7 @@ func (q *taggedQueue) drainRing(r *taggedRing) {
 			q.enqueue(m.send)
 		case p != nil:
 			copy(p.data, m.data)
-			q.finish(p, m.MessageInfo, nil)
+			q.finish(p, &m.MessageInfo, nil)
 			r.refund(m.Size)
 		default:
 			q.add(&m.MessageInfo, m.context, m.data)

@@ -11,8 +11,14 @@ func (e *Endpoint) SendEager(ctx context.Context, to int, m transport.Match, kin
 	return len(data) <= ringMax && e.checkSend(ctx, to, m.Context) == nil && e.job.endpoints[to].tagged.send(e.rank, m, kind, data)
 }
 
-// RecvEager implements [transport.EagerMessenger]. Receives that are posted get theirs before.
-func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, kind string, into []byte, waits bool) (got transport.Received, ok bool) {
+// RecvEager implements [transport.EagerMessenger].
+func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, kind string, into []byte) (got transport.Received, ok bool) {
+	return e.recvEager(ctx, from, m, kind, into, true)
+}
+
+// recvEager is RecvEager, which waits for a moment, or else takes what has arrived. Receives
+// that are posted get theirs before.
+func (e *Endpoint) recvEager(ctx context.Context, from int, m transport.Match, kind string, into []byte, waits bool) (got transport.Received, ok bool) {
 	if from < 0 || from >= len(e.job.endpoints) || ctx.Err() != nil {
 		return got, false
 	}
@@ -43,7 +49,8 @@ func (q *taggedQueue) recvFirst(r *taggedRing, m transport.Match, kind string, i
 		q.mu.Unlock()
 		return got, false
 	case c.size == announced:
-		message := r.message(c, p)
+		var message ringMessage
+		r.message(&message, c, p)
 		r.take(p)
 		q.mu.Unlock()
 		got = transport.Received{From: r.from, Tag: message.Tag, Size: message.Size}
@@ -67,13 +74,14 @@ func (q *taggedQueue) takeFirst(r *taggedRing) bool {
 	if c == nil || c.size == announced {
 		return false
 	}
-	m := r.message(c, pair)
+	var m ringMessage
+	r.message(&m, c, pair)
 	p := q.take(&m.MessageInfo, m.context)
 	if p == nil {
 		return false
 	}
 	copy(p.data, m.data)
-	q.finish(p, m.MessageInfo, nil)
+	q.finish(p, &m.MessageInfo, nil)
 	r.refund(m.Size)
 	r.take(pair)
 	return true

@@ -64,15 +64,21 @@ func (q *taggedQueue) newMessage(ctx context.Context, r *transport.Request, p ma
 		m = new(message)
 	}
 	q.started++
-	m.r, m.ctx, m.pattern, m.kind, m.data, m.number = r, ctx, p, kind, data, q.started
+	m.r, m.ctx, m.kind, m.data, m.number = r, ctx, kind, data, q.started
+	m.pattern.From, m.pattern.Context, m.pattern.Tag = p.From, p.Context, p.Tag
 	r.State = m
 	return m
 }
 
-// finish ends a request of this rank, and wakes the calls that wait for it. The queue is
-// locked, and the message is not posted.
-func (q *taggedQueue) finish(m *message, info transport.MessageInfo, err error) {
+// finish ends a request of this rank, and wakes the calls that wait for it. Info is nil unless
+// the request is a receive that has found its message. The queue is locked, and the message is
+// not posted.
+func (q *taggedQueue) finish(m *message, info *transport.MessageInfo, err error) {
 	r := m.r
+	if info != nil { // field by field: what copies wide waits until what was written in parts has left the processor
+		i := &r.Info
+		i.From, i.Tag, i.Size, i.Type = info.From, info.Tag, info.Size, info.Type
+	}
 	if m.sends {
 		n := len(q.sends) - 1
 		last := q.sends[n]
@@ -80,9 +86,9 @@ func (q *taggedQueue) finish(m *message, info transport.MessageInfo, err error) 
 		q.sends[n] = nil
 		q.sends = q.sends[:n]
 	}
-	*m = message{received: m.received, sent: m.sent, pinned: m.pinned}
+	m.r, m.ctx, m.data, m.number, m.sends = nil, nil, nil, 0, false
 	q.keep(m)
-	r.Finish(info, err)
+	r.End(err)
 	for _, w := range q.waiters {
 		if w.request == r {
 			w.notify()
@@ -129,9 +135,9 @@ func (q *taggedQueue) take(info *transport.MessageInfo, context uint32) *message
 func (q *taggedQueue) fits(m *message, info *transport.MessageInfo) bool {
 	switch {
 	case info.Type != m.kind:
-		q.finish(m, *info, &transport.TypeError{Peer: info.From, Got: info.Type, Want: m.kind})
+		q.finish(m, info, &transport.TypeError{Peer: info.From, Got: info.Type, Want: m.kind})
 	case info.Size > len(m.data):
-		q.finish(m, *info, &transport.SizeError{Peer: info.From, Got: info.Size, Want: len(m.data)})
+		q.finish(m, info, &transport.SizeError{Peer: info.From, Got: info.Size, Want: len(m.data)})
 	default:
 		return true
 	}
@@ -188,7 +194,7 @@ func (w *taggedWaiter) notify() {
 func (q *taggedQueue) deliver(p *message, m *match.Tagged) {
 	transport.Copy(p.data[:m.Size], m.Data, false)
 	q.mu.Lock()
-	q.finish(p, m.MessageInfo, nil)
+	q.finish(p, &m.MessageInfo, nil)
 	q.mu.Unlock()
 	m.Done(nil)
 }
@@ -201,7 +207,7 @@ func (q *taggedQueue) sendWithoutRing(info *transport.MessageInfo, context uint3
 	q.drain(info.From)
 	if p := q.take(info, context); p != nil {
 		copy(p.data, data)
-		q.finish(p, *info, nil)
+		q.finish(p, info, nil)
 		return true
 	}
 	return q.enqueueEager(info, context, data)
@@ -334,7 +340,7 @@ func (q *taggedQueue) revoke(communicator uint32, why error) {
 	for _, m := range slices.Clone(q.posted) {
 		if dropped(m.pattern.Context) {
 			q.unpost(m)
-			q.finish(m, transport.MessageInfo{}, why)
+			q.finish(m, nil, why)
 		}
 	}
 	removed := q.messages.Revoke(dropped)

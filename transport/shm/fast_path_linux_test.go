@@ -142,14 +142,14 @@ func TestRecvEagerTakesTheMessageThatIsAskedForAlone(t *testing.T) {
 		into := make([]byte, size)
 		for what, recv := range map[string]func() (transport.Received, bool){
 			"another tag": func() (transport.Received, bool) {
-				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 1, Tag: 3}, "bytes", into, true)
+				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 1, Tag: 3}, "bytes", into)
 			},
 			"another context": func() (transport.Received, bool) {
-				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 2, Tag: 2}, "bytes", into, true)
+				return ends[1].RecvEager(t.Context(), 0, transport.Match{Context: 2, Tag: 2}, "bytes", into)
 			},
-			"another type": func() (transport.Received, bool) { return ends[1].RecvEager(t.Context(), 0, m, "int", into, true) },
+			"another type": func() (transport.Received, bool) { return ends[1].RecvEager(t.Context(), 0, m, "int", into) },
 			"less memory": func() (transport.Received, bool) {
-				return ends[1].RecvEager(t.Context(), 0, m, "bytes", into[:size-1], true)
+				return ends[1].RecvEager(t.Context(), 0, m, "bytes", into[:size-1])
 			},
 		} {
 			if info, ok := recv(); ok {
@@ -157,7 +157,7 @@ func TestRecvEagerTakesTheMessageThatIsAskedForAlone(t *testing.T) {
 			}
 		}
 		want := transport.Received{From: 0, Tag: 2, Size: size}
-		if info, ok := ends[1].RecvEager(t.Context(), transport.Any, m, "bytes", into, true); !ok || info != want || into[0] != sent[0] {
+		if info, ok := ends[1].RecvEager(t.Context(), transport.Any, m, "bytes", into); !ok || info != want || into[0] != sent[0] {
 			t.Errorf("got %+v, %v, %v: want %+v", info, ok, into[0], want)
 		}
 		if held := ends[1].links[0].tagged.held; held != 0 {
@@ -177,7 +177,7 @@ func TestSendEagerSendsInOrder(t *testing.T) {
 	var r transport.Request
 	ends[0].StartSend(t.Context(), &r, 1, m, "bytes", []byte{byte(sent)}) // there is no room
 	into := make([]byte, 1)
-	if _, ok := ends[1].RecvEager(t.Context(), 0, m, "bytes", into, true); !ok || into[0] != 0 {
+	if _, ok := ends[1].RecvEager(t.Context(), 0, m, "bytes", into); !ok || into[0] != 0 {
 		t.Fatal("the first message was not received")
 	}
 	if ends[0].SendEager(t.Context(), 1, m, "bytes", []byte{byte(sent + 1)}) {

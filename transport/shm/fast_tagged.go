@@ -45,7 +45,7 @@ func (e *Endpoint) sendEager(ctx context.Context, to int, m transport.Match, typ
 		return false
 	}
 	l := &e.links[to]
-	if l.err != nil || l.state.lifecycle() >= left || len(l.tagged.frames) > 0 ||
+	if l.hasGone() || len(l.tagged.frames) > 0 ||
 		len(typeName) > typeMax || len(data)+len(typeName) > e.eagerMax() || !l.tagged.Credits.Use(len(data)) {
 		return false
 	}
@@ -75,11 +75,27 @@ func (l *link) writeEager(m transport.Match, typeName string, data []byte) bool 
 }
 
 // RecvEager implements [transport.EagerMessenger].
-func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte, waits bool) (transport.Received, bool) {
+func (e *Endpoint) RecvEager(ctx context.Context, from int, m transport.Match, typeName string, into []byte) (transport.Received, bool) {
 	e.engine.Lock()
-	r, ok := e.recvEager(ctx, from, m, typeName, into, waits)
+	got, ok := e.recvEager(ctx, from, m, typeName, into, true)
 	e.unlock()
-	return r, ok
+	return got, ok
+}
+
+// StartRecvEager implements [transport.EagerMessenger].
+func (e *Endpoint) StartRecvEager(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) (got transport.Received, ok bool) {
+	e.engine.Lock()
+	defer e.unlock()
+	e.look()
+	if got, ok = e.recvEager(ctx, from, m, typeName, into, false); ok {
+		return got, true
+	}
+	if e.engine.IsPeer(from) && e.engine.ErrIn(m.Context) == nil && !e.links[from].hasGone() { // whoever waits polls
+		e.engine.PostRecv(ctx, r, from, m, typeName, into, true)
+	} else {
+		e.engine.StartRecvLocked(ctx, r, from, m, typeName, into)
+	}
+	return got, false
 }
 
 // lookAndRecvEager is RecvEager for a receive that waits, after look.
@@ -132,12 +148,13 @@ func (l *link) deliverEager(c *cell, k frameKind) bool {
 	if !k.isEager() || l.err != nil {
 		return false
 	}
-	info, data, context, ok := l.readEager(c, k)
-	if !ok {
+	var info transport.MessageInfo
+	data, context, ok := l.readEager(c, k, &info)
+	if !ok || !l.mayHold(info.Size) {
 		return false
 	}
 	r := l.e.engine.Posted(&info, context)
-	if r == nil || !l.hold(info.Size) {
+	if r == nil {
 		return false
 	}
 	l.landEager(r, c, k, &info, data)
@@ -156,7 +173,7 @@ func (l *link) takeEager(c *cell, k frameKind, m transport.Match, typeName strin
 		return r, false
 	}
 	b = b[typeLen:]
-	if len(b) > len(into) || l.tagged.held+len(b)+transport.MessageCost > transport.TaggedMax {
+	if len(b) > len(into) || !l.mayHold(len(b)) {
 		return r, false
 	}
 	copy(into, b)
@@ -166,9 +183,7 @@ func (l *link) takeEager(c *cell, k frameKind, m transport.Match, typeName strin
 	} else {
 		l.takeInline()
 	}
-	if due := l.tagged.Credits.Consume(r.Size); due > 0 {
-		l.control(controlFrame{kind: creditFrame, value: due})
-	}
+	l.returnCredits(r.Size)
 	return r, true
 }
 

@@ -74,7 +74,7 @@ func (h *hooks) OpDone(o *progress.Op) {
 func (h *hooks) Poll(from int, waits bool) {
 	e := (*Endpoint)(h)
 	e.look()
-	if waits && from >= 0 && h.links[from].err == nil && h.links[from].state.lifecycle() < left {
+	if waits && from >= 0 && !h.links[from].hasGone() {
 		return // the owner polls
 	}
 	if from >= 0 && h.links[from].tagged.Waiters > 0 {
@@ -124,6 +124,11 @@ func (h *hooks) AddWaiters(from, n int) {
 func (h *hooks) ReturnCredits(peer, size int) {
 	l := &h.links[peer]
 	l.tagged.held -= size + transport.MessageCost
+	l.returnCredits(size)
+}
+
+// returnCredits returns the credits of an eager message that was received.
+func (l *link) returnCredits(size int) {
 	if due := l.tagged.Credits.Consume(size); due > 0 {
 		l.control(controlFrame{kind: creditFrame, value: due})
 	}

@@ -67,6 +67,9 @@ func (l *link) init(e *Endpoint, peer int) {
 	l.tagged.take, l.tagged.Claimed = l.takeOffered, l.isClaimed
 }
 
+// hasGone reports whether the peer has left, or is lost.
+func (l *link) hasGone() bool { return l.err != nil || l.state.lifecycle() >= left }
+
 // room reports whether n frames of steps can be written, one or more, of whatever
 // context. While the peer does not admit every context, that is mostly false.
 func (s *sendRing) room(n uint32) bool {

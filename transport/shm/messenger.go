@@ -46,14 +46,9 @@ func (e *Endpoint) StartSend(ctx context.Context, r *transport.Request, to int, 
 
 // StartRecv implements [transport.Messenger], with the errors of Recv.
 func (e *Endpoint) StartRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte) {
-	e.engine.Lock()
-	defer e.unlock()
-	e.look()
-	if got, ok := e.recvEager(ctx, from, m, typeName, into, false); ok {
+	if got, ok := e.StartRecvEager(ctx, r, from, m, typeName, into); ok {
 		r.Finish(got.Info(typeName), nil)
-		return
 	}
-	e.engine.StartRecvLocked(ctx, r, from, m, typeName, into)
 }
 
 // Wait implements [transport.Messenger].

@@ -13,10 +13,11 @@ import (
 // receiveTagged takes a frame of the tagged-message protocol. It returns false after a
 // protocol error. What a frame says is read once, as in firstFrame.
 func (l *link) receiveTagged(c *cell, k frameKind) bool {
+	if k.isEager() {
+		return l.receiveMessage(c, k)
+	}
 	p := *c.fragment()
 	switch k {
-	case eagerFrame, eagerStagedFrame, eagerPairFrame:
-		return l.receiveMessage(c, k)
 	case rtsFrame, rtsStagedFrame:
 		return l.receiveAnnouncement(c, k)
 	case fragmentFrame:
@@ -173,8 +174,9 @@ func (l *link) receiveFragment(n uint32, p *fragmentPayload) bool {
 
 // receiveMessage takes an eager message.
 func (l *link) receiveMessage(c *cell, k frameKind) bool {
-	info, data, context, ok := l.readEager(c, k)
-	if !ok || !l.hold(info.Size) {
+	var info transport.MessageInfo
+	data, context, ok := l.readEager(c, k, &info)
+	if !ok || !l.mayHold(info.Size) {
 		l.protocolError()
 		return false
 	}
@@ -182,6 +184,7 @@ func (l *link) receiveMessage(c *cell, k frameKind) bool {
 		l.landEager(r, c, k, &info, data)
 		return true
 	}
+	l.tagged.held += info.Size + transport.MessageCost
 	m := l.e.engine.Tagged().New(info.Size)
 	m.MessageInfo, m.Context = info, context
 	copy(m.Data, data)
@@ -195,7 +198,7 @@ func (l *link) landEager(r *progress.Message, c *cell, k frameKind, info *transp
 	copy(r.Data(), data)
 	l.takeEagerFrame(c, k)
 	r.Received(info)
-	(*hooks)(l.e).ReturnCredits(l.peer, info.Size)
+	l.returnCredits(info.Size)
 }
 
 // takeEagerFrame notes that an eager message was taken out of its cell.
@@ -207,25 +210,22 @@ func (l *link) takeEagerFrame(c *cell, k frameKind) {
 	}
 }
 
-// hold counts an eager message of a size. It reports whether the peer has had the credits
-// for it.
-func (l *link) hold(size int) bool {
-	if l.tagged.held+size+transport.MessageCost > transport.TaggedMax {
-		return false
-	}
-	l.tagged.held += size + transport.MessageCost
-	return true
+// mayHold reports whether the peer has had the credits for an eager message of a size.
+func (l *link) mayHold(size int) bool {
+	return l.tagged.held+size+transport.MessageCost <= transport.TaggedMax
 }
 
-// readEager returns the eager message in a cell, and its context. The cell is read once.
-func (l *link) readEager(c *cell, k frameKind) (info transport.MessageInfo, data []byte, context uint32, ok bool) {
-	h := *c.tagged()
-	b, ok := l.eagerBytes(c, k, h.size)
-	if !ok || h.typeLen > h.size || h.tagValue() < 0 {
-		return info, nil, 0, false
+// readEager returns the contents of the eager message in a cell, and its context. The cell is
+// read once, and info written field by field: see [progress.Message.Received].
+func (l *link) readEager(c *cell, k frameKind, info *transport.MessageInfo) (data []byte, context uint32, ok bool) {
+	h := c.tagged()
+	size, typeLen, context, tag := h.size, h.typeLen, h.context, h.tagValue()
+	b, ok := l.eagerBytes(c, k, size)
+	if !ok || typeLen > size || tag < 0 {
+		return nil, 0, false
 	}
-	info = transport.MessageInfo{From: l.peer, Tag: h.tagValue(), Size: int(h.size - h.typeLen), Type: l.tagged.TypeName(b[:h.typeLen])}
-	return info, b[h.typeLen:], h.context, true
+	info.From, info.Tag, info.Size, info.Type = l.peer, tag, int(size-typeLen), l.tagged.TypeName(b[:typeLen])
+	return b[typeLen:], context, true
 }
 
 // eagerBytes returns the type and the contents of an eager message, which take so many bytes

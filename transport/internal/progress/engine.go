@@ -410,7 +410,7 @@ func (e *Engine) CheckContext(o *Op) {
 func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
 	err := transport.Cause(ctx)
 	for {
-		i := slices.IndexFunc(e.messages.inProgress, func(m *Message) bool { return m.done == done && m.committed() })
+		i := slices.IndexFunc(e.messages.inProgress, func(m *Message) bool { return m.ctx.Done() == done && m.committed() })
 		if i < 0 {
 			break
 		}
@@ -421,7 +421,7 @@ func (e *Engine) expire(ctx context.Context, done <-chan struct{}) {
 		}
 		e.RevokeLocked(transport.Communicator(context), err)
 	}
-	e.finishEach(err, func(m *Message) bool { return m.done == done })
+	e.finishEach(err, func(m *Message) bool { return m.ctx.Done() == done })
 	for _, o := range e.ops {
 		switch {
 		case o.over || o.done != done || o.kind == messageOp:

@@ -36,8 +36,7 @@ type Message struct {
 	data     []byte // what is sent, or where it goes
 	waiters  []*Op  // operations that wait for it
 
-	ctx  context.Context
-	done <-chan struct{} // ctx.Done()
+	ctx context.Context
 
 	tagged *match.Tagged // of a committed receive, and of a send to this rank
 	pulled func(error)   // m.transferred
@@ -124,7 +123,7 @@ func (e *Engine) newMessage(ctx context.Context, r *transport.Request, peer int,
 	}
 	e.begun++
 	m.request, m.number, m.peer, m.typeName, m.data = r, e.begun, peer, typeName, data
-	m.ctx, m.done = ctx, ctx.Done()
+	m.ctx = ctx
 	r.State = m
 	m.index = len(e.messages.inProgress)
 	e.messages.inProgress = append(e.messages.inProgress, m)
@@ -158,7 +157,6 @@ func (m *Message) committed() bool {
 // finish ends the message. A send by rendezvous that fails is not sent any more.
 func (m *Message) finish(err error) {
 	e := m.engine
-	info := transport.MessageInfo{}
 	switch {
 	case m.phase == posted:
 		e.messages.posted.remove(m)
@@ -168,10 +166,10 @@ func (m *Message) finish(err error) {
 		m.link.release(m)
 	}
 	if m.tagged != nil {
-		info = m.tagged.MessageInfo
+		m.request.Info = m.tagged.MessageInfo
 		m.release(err)
 	}
-	m.end(info, err)
+	m.end(err)
 }
 
 // release lets go of the message that is received, or sent to this rank itself.
@@ -192,9 +190,9 @@ func (m *Message) release(err error) {
 // sparesMax is how many of each kind are kept for later messages.
 const sparesMax = 64
 
-// end ends the message, which is in no queue any more. It is not in progress any more when
+// end ends the message, which is in no queue any more, and whose request has its Info. It is not in progress any more when
 // its announcement is withdrawn: that may show that the peer has gone.
-func (m *Message) end(info transport.MessageInfo, err error) {
+func (m *Message) end(err error) {
 	e := m.engine
 	all := e.messages.inProgress
 	n := len(all) - 1
@@ -215,11 +213,13 @@ func (m *Message) end(info transport.MessageInfo, err error) {
 		o.Finish(nil)
 		m.waiters[i] = nil
 	}
-	m.request.Finish(info, err)
+	m.request.End(err)
 	m.waiters = m.waiters[:0]
-	m.request, m.data, m.ctx, m.done, m.link, m.wire = nil, nil, nil, nil, nil, nil
+	m.request, m.data, m.ctx, m.link, m.wire = nil, nil, nil, nil, nil
 	if err == nil && len(e.messages.spare) < sparesMax { // otherwise a frame may refer to it
-		m.send = PendingSend{}
+		if w != nil {
+			m.send = PendingSend{}
+		}
 		e.messages.spare = append(e.messages.spare, m)
 	}
 }

@@ -37,13 +37,19 @@ func (e *Engine) StartRecvLocked(ctx context.Context, r *transport.Request, from
 		r.Finish(transport.MessageInfo{}, err)
 		return
 	}
+	e.PostRecv(ctx, r, from, m, typeName, into, false)
+}
+
+// PostRecv is StartRecvLocked for a context in which no operation fails, and a rank of the job,
+// or any. Polled says that the transport has just polled the rank, which has not gone.
+func (e *Engine) PostRecv(ctx context.Context, r *transport.Request, from int, m transport.Match, typeName string, into []byte, polled bool) {
 	p := e.newMessage(ctx, r, from, typeName, into)
-	p.pattern = match.Pattern{From: from, Match: m}
+	p.pattern.From, p.pattern.Context, p.pattern.Tag = from, m.Context, m.Tag
 	p.enter(posted)
 	e.messages.posted.add(p)
 	if t := e.tagged.Find(&p.pattern); t != nil {
 		p.take(t)
-	} else {
+	} else if !polled {
 		p.look(r)
 	}
 	if !r.Done() {
@@ -95,7 +101,8 @@ func (m *Message) fits(info *transport.MessageInfo) bool {
 	}
 	m.engine.messages.posted.remove(m)
 	m.phase = committed
-	m.end(*info, err)
+	m.describe(info)
+	m.end(err)
 	return false
 }
 
@@ -130,7 +137,15 @@ func (m *Message) deliver(t *match.Tagged) {
 func (m *Message) Received(info *transport.MessageInfo) {
 	m.engine.messages.posted.remove(m)
 	m.phase = committed
-	m.end(*info, nil)
+	m.describe(info)
+	m.end(nil)
+}
+
+// describe sets the request's Info: field by field, because what copies wide waits until what
+// was written in parts has left the processor.
+func (m *Message) describe(info *transport.MessageInfo) {
+	i := &m.request.Info
+	i.From, i.Tag, i.Size, i.Type = info.From, info.Tag, info.Size, info.Type
 }
 
 // transferred ends a transfer: of a receive from a peer, or of a send to this rank
