@@ -78,7 +78,7 @@ type group struct {
 type job struct {
 	endpoint transport.Endpoint
 	steps    transport.Exchanger      // the endpoint, converted once and not in each call
-	eager    transport.EagerMessenger // the same; nil if the endpoint is none
+	eager    transport.EagerMessenger // of the endpoint; nil if it has none
 	config   CommConfig
 	ranks    *localRanks // of Run; nil elsewhere
 	env      launch.JobEnv
@@ -153,7 +153,7 @@ func newRecordedComm(endpoint transport.Endpoint, config CommConfig, env launch.
 	if t != nil {
 		j.endpoint = &tracedEndpoint{j.endpoint, j}
 	}
-	j.eager, _ = j.endpoint.(transport.EagerMessenger)
+	j.eager = transport.EagerOf(j.endpoint)
 	j.family = &family{jobs: []*job{j}}
 	c := j.newComm(group{rank: endpoint.Rank(), size: endpoint.Size()}, 0, 0)
 	if r != nil {

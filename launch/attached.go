@@ -186,6 +186,29 @@ func (a *attached) StartRecv(ctx context.Context, r *transport.Request, from int
 	a.reportRequest(r)
 }
 
+// Eager returns what sends and receives short messages, for [transport.EagerOf].
+func (a *attached) Eager() transport.EagerMessenger {
+	if a.shared == nil || a.ProcessEndpoint != transport.ProcessEndpoint(a.shared) {
+		return nil
+	}
+	return &eager{a.shared, a}
+}
+
+// An eager is shared memory as an attached endpoint has it. What is sent or received at once
+// has not failed.
+type eager struct {
+	*shm.Endpoint
+	attached *attached
+}
+
+func (e *eager) StartRecvEager(ctx context.Context, r *transport.Request, from int, match transport.Match, kind string, into []byte) (transport.Received, bool) {
+	got, ok := e.Endpoint.StartRecvEager(ctx, r, from, match, kind, into)
+	if !ok {
+		e.attached.reportRequest(r)
+	}
+	return got, ok
+}
+
 func (a *attached) Wait(r *transport.Request) {
 	a.ProcessEndpoint.Wait(r)
 	a.reportRequest(r)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/pagetest"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/shm"
 )
 
@@ -199,5 +200,33 @@ func TestIdleConnectionsKeepNoRankFromItsMemory(t *testing.T) {
 	second, err := offered(t, env)
 	if err != nil || !sameFile(first, second) {
 		t.Errorf("a rank does not share the memory beside idle strangers: %v", err)
+	}
+}
+
+// Otherwise programs under chorale run would take a request for each short message.
+func TestRanksThatShareMemoryAloneHaveShortMessagesSentAtOnce(t *testing.T) {
+	ends, err := shm.Loopback(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range ends {
+		defer e.Close()
+	}
+	a, b := &attached{ProcessEndpoint: ends[0], shared: ends[0]}, &attached{ProcessEndpoint: ends[1], shared: ends[1]}
+	sender, receiver := transport.EagerOf(a), transport.EagerOf(b)
+	if sender == nil || receiver == nil {
+		t.Fatal("they have no EagerMessenger")
+	}
+	m := transport.Match{Context: 1, Tag: 2}
+	var r transport.Request
+	into := make([]byte, 1)
+	if !sender.SendEager(t.Context(), 1, m, "bytes", []byte{7}) {
+		t.Error("a message was not sent")
+	}
+	if got, ok := receiver.StartRecvEager(t.Context(), &r, 0, m, "bytes", into); !ok || got.Size != 1 || into[0] != 7 {
+		t.Errorf("got %+v, %v, %v", got, ok, into)
+	}
+	if transport.EagerOf(&attached{ProcessEndpoint: noop{}, shared: ends[0]}) != nil {
+		t.Error("so have ranks some of whose messages go elsewhere")
 	}
 }

@@ -131,6 +131,16 @@ type EagerMessenger interface {
 	StartRecvEager(ctx context.Context, r *Request, from int, m Match, typeName string, into []byte) (got Received, ok bool)
 }
 
+// EagerOf returns the EagerMessenger of an endpoint: the endpoint, or what its method Eager
+// returns if it has one, as where it contains another endpoint. It returns nil if there is none.
+func EagerOf(e Endpoint) EagerMessenger {
+	if e, ok := e.(interface{ Eager() EagerMessenger }); ok {
+		return e.Eager()
+	}
+	m, _ := e.(EagerMessenger)
+	return m
+}
+
 // Received is what a receive learns about its message, beside the type, which is its own.
 type Received struct {
 	From, Tag int
