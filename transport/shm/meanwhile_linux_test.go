@@ -13,8 +13,6 @@ func TestAReceiverReadsWhileTheSenderDoesSomethingElse(t *testing.T) {
 	needCMA(t, &ends[1].links[0])
 	data, into := make([]byte, 1<<20), make([]byte, 1<<20)
 	data[0] = 1
-	received := make(chan error, 1)
-	go func() { received <- receive(t.Context(), ends[1], sig, 0, into) }()
 	calls := 0
 	err := ends[0].Exchange(t.Context(), transport.Step{
 		Signature: sig,
@@ -22,7 +20,7 @@ func TestAReceiverReadsWhileTheSenderDoesSomethingElse(t *testing.T) {
 		Meanwhile: func() {
 			calls++
 			ends[0].Held()
-			if err := <-received; err != nil || into[0] != 1 {
+			if err := receive(t.Context(), ends[1], sig, 0, into); err != nil || into[0] != 1 {
 				t.Errorf("not received, or %v", err)
 			}
 		},
