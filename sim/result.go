@@ -117,7 +117,7 @@ func (e *contentionFree) result(t *times) *Result {
 	for i := range t.ranks {
 		out.Time = max(out.Time, t.ranks[i].end)
 	}
-	p := solved{programTable: e.programTable, network: e.network, times: t}
+	p := solved{programTable: e.programTable, network: e.network, times: t, names: make(map[int32]string)}
 	out.Path = p.criticalPath()
 	if e.config.Record {
 		out.Log = p.log(out.Steps)

@@ -10,10 +10,12 @@ type solved struct {
 	*programTable
 	*network
 	*times
+
+	names map[int32]string // of resources that the critical path waits for
+	held  []int32          // a route, whose memory is used again
 }
 
-// endsOf returns the ranks of a message, and its steps there. Where no message
-// waits, time is proportional to the logarithm of the number of ranks.
+// endsOf returns the ranks of a message, and its steps there.
 func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 	recv := ^p.messages[message].to
 	if recv < 0 {
@@ -22,13 +24,14 @@ func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 	if p.queued != nil {
 		of = p.queuedOf(message).ends
 	} else {
-		of.from = p.lastRank(func(s *step) bool { return s.sends <= message })
-		of.to = p.lastRank(func(s *step) bool { return s.recvs <= recv })
+		of.from = p.rankWith(message, firstSend)
+		of.to = p.rankWith(recv, firstRecv)
 	}
-	sent = p.lastStep(of.from, func(s *step) bool { return s.sends <= message })
-	received = p.lastStep(of.to, func(s *step) bool { return s.recvs <= recv })
-	return of, sent, received
+	return of, p.stepWith(message, of.from, firstSend), p.stepWith(recv, of.to, firstRecv)
 }
+
+func firstSend(s *step) int32 { return s.sends }
+func firstRecv(s *step) int32 { return s.recvs }
 
 // queuedOf returns a message where messages wait. Where they are work of processors, its
 // number is that of the program table.
@@ -39,22 +42,31 @@ func (p *solved) queuedOf(message int32) *queuedMessage {
 	return &p.queued[message]
 }
 
-// lastRank returns the last rank for whose first step holds is true. It must be
-// true for all ranks before.
-func (p *solved) lastRank(holds func(*step) bool) int32 {
-	return int32(sort.Search(p.programTable.ranks, func(rank int) bool { return !holds(&p.steps[p.first[rank]]) }) - 1)
+// rankWith returns the rank that has a message or a receive.
+func (p *solved) rankWith(i int32, first func(*step) int32) int32 {
+	return int32(locate(i, p.programTable.ranks, func(rank int) int32 { return first(&p.steps[p.first[rank]]) }))
 }
 
-// lastStep returns the last step of a rank for which holds is true. It must be true
-// for all steps of the rank before.
-func (p *solved) lastStep(rank int32, holds func(*step) bool) int32 {
+// stepWith returns the step of a rank that has a message or a receive.
+func (p *solved) stepWith(i, rank int32, first func(*step) int32) int32 {
 	lo, hi := p.first[rank], p.first[rank+1]
-	return lo + int32(sort.Search(int(hi-lo), func(i int) bool { return !holds(&p.steps[lo+int32(i)]) })) - 1
+	return lo + int32(locate(i, int(hi-lo), func(n int) int32 { return first(&p.steps[lo+int32(n)]) }))
 }
 
 // rankOf returns the rank of a step.
 func (p *solved) rankOf(step int32) int32 {
-	return int32(sort.Search(p.programTable.ranks, func(rank int) bool { return p.first[rank+1] > step }))
+	return int32(locate(step, p.programTable.ranks, func(rank int) int32 { return p.first[rank] }))
+}
+
+// locate returns in which of n ranges, each of which begins where the one before ends, a
+// number is. It is found at once where all are equally long.
+func locate(i int32, n int, begin func(int) int32) int {
+	first := begin(0)
+	guess := int(int64(i-first) * int64(n) / int64(begin(n)-first))
+	if begin(guess) <= i && i < begin(guess+1) {
+		return guess
+	}
+	return sort.Search(n, func(k int) bool { return begin(k+1) > i })
 }
 
 // message returns a message, without its times unless they are recorded.
@@ -150,15 +162,11 @@ func (p *solved) criticalPath() (legs []Leg) {
 	}
 	slices.Reverse(path)
 	legs = make([]Leg, len(path))
-	named, name := int32(-1), "" // the resource of the leg before, which often is the same
 	for k, i := range path {
 		leg := &legs[k]
 		leg.Message = p.message(i)
 		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
-			if resource := p.waitedFor(p.queuedOf(i)); resource != named {
-				named, name = resource, p.resourceName(resource)
-			}
-			leg.WaitedFor = name
+			leg.WaitedFor = p.nameOf(p.waitedFor(p.queuedOf(i)))
 		}
 	}
 	if p.queued == nil && p.start == nil {
@@ -175,6 +183,16 @@ func (p *solved) criticalPath() (legs []Leg) {
 		legs[k].ComputeAfter = max(0, next-legs[k].End)
 	}
 	return legs
+}
+
+// nameOf returns what a report calls a resource. Many legs wait for the same.
+func (p *solved) nameOf(resource int32) string {
+	name, ok := p.names[resource]
+	if !ok {
+		name = p.resourceName(resource)
+		p.names[resource] = name
+	}
+	return name
 }
 
 // workPath returns the critical path of messages that are work of processors. The times of a
@@ -217,8 +235,9 @@ func (p *solved) waitedFor(m *queuedMessage) int32 {
 			return p.sendPort(m.from)
 		}
 	}
-	route := slices.Clone(p.route(m.from, m.to))
-	for _, link := range slices.Backward(p.route(holder.from, holder.to)) {
+	p.held = append(p.held[:0], p.route(holder.from, holder.to)...)
+	route := p.route(m.from, m.to)
+	for _, link := range slices.Backward(p.held) {
 		if slices.Contains(route, link) {
 			return link
 		}
