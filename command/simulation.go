@@ -239,7 +239,7 @@ func exists(name string) bool {
 // collective sets a scenario of one call.
 func (s *simulation) collective(cmd *cobra.Command, e *scenario, c sched.Collective) error {
 	if s.p == 0 {
-		return errNoRanks
+		return s.noRanks()
 	}
 	m := s.words
 	if !cmd.Flags().Changed("words") && c != sched.Barrier {
@@ -275,6 +275,18 @@ func (s *simulation) model() model.Model {
 
 // errNoRanks is the error for a collective without -n.
 var errNoRanks = fmt.Errorf("no number of ranks: want -n P")
+
+// noRanks returns the error for a collective without -n. The sizes of a topology would say
+// how many ranks there are, unless they are wrong.
+func (s *simulation) noRanks() error {
+	var wrong *topo.SyntaxError
+	if strings.Contains(s.topology, ":") {
+		if _, err := topo.Parse(s.topology, 1); errors.As(err, &wrong) {
+			return err
+		}
+	}
+	return errNoRanks
+}
 
 // schedule sets a scenario of one schedule.
 func (s *simulation) schedule(cmd *cobra.Command, e *scenario, schedule *sched.Schedule) error {

@@ -20,7 +20,7 @@ const matvec = "matvec"
 // matvec sets its scenario: n broadcasts, then n reductions.
 func (s *simulation) matvec(cmd *cobra.Command, e *scenario) error {
 	if e.p == 0 {
-		return errNoRanks
+		return s.noRanks()
 	}
 	n := int(math.Round(math.Sqrt(float64(e.p))))
 	if n*n != e.p {

@@ -234,7 +234,11 @@ func hostRuns(spec string, at int, text string) (runs []hostRun, total int, err 
 		}
 		n, err := parseSize(size)
 		if err != nil {
-			return nil, 0, &SyntaxError{"topology", spec, at + len(word) - len(size), "a size, as in " + hostsForm}
+			want := "a size"
+			if size != "" {
+				want = "1 rank or more on each host"
+			}
+			return nil, 0, &SyntaxError{"topology", spec, at + len(word) - len(size), want + ", as in " + hostsForm}
 		}
 		if err := checkLinks(spec, 2*(float64(total)+float64(count)*float64(n))); err != nil {
 			return nil, 0, err

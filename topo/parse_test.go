@@ -38,6 +38,7 @@ func TestWrongWordsAreRefusedWithTheirPlaceAndWhatWouldBeRight(t *testing.T) {
 		{"dragonfly:4,2", 13, `topology "dragonfly:4,2", character 14: found nothing more, want "," and a size, as in dragonfly:4,2,2`},
 		{"hosts", 5, `topology "hosts", character 6: found nothing more, want sizes, as in hosts:4x8`},
 		{"hosts:", 6, `topology "hosts:", character 7: found nothing more, want a size, as in hosts:4x8`},
+		{"hosts:4x0", 8, `topology "hosts:4x0", character 9: found "0", want 1 rank or more on each host, as in hosts:4x8`},
 		{"hosts:4x", 8, `topology "hosts:4x", character 9: found nothing more, want a size, as in hosts:4x8`},
 		{"hosts:3+0x4", 8, `topology "hosts:3+0x4", character 9: found "0x4", want hosts, as in hosts:4x8`},
 		{"hosts:4x4,2", 10, `topology "hosts:4x4,2", character 11: found "2", want links of each host, as in hosts:4x8,links=2`},
