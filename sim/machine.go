@@ -54,7 +54,7 @@ type Machine struct {
 	// which any number may be under way.
 	RendezvousBetween int
 
-	Call float64 // of a rank's first step in each part, beside its messages
+	Call float64 // of a rank in each part, before its first step there, beside its messages
 	Step float64 // of a rank's step that has messages, beside these
 
 	// Processors is their number, where ranks share them: rank r is on processor
@@ -179,9 +179,7 @@ func (t *programTable) stepCost(n *network, step, rank int32) (took float64) {
 	if n.machine == nil {
 		return 0
 	}
-	if step == t.first[rank] || t.begins[step] {
-		took += n.machine.Call
-	}
+	took += float64(t.callsBefore(step, rank)) * n.machine.Call
 	if sends, recvs := t.traffic(step); sends || recvs {
 		took += n.machine.Step
 	}
@@ -191,12 +189,27 @@ func (t *programTable) stepCost(n *network, step, rank int32) (took float64) {
 	return took
 }
 
-// endCost returns what a rank copies after its last step, on a machine.
-func (t *programTable) endCost(n *network, rank int32) float64 {
-	if i := len(t.steps) - 1 + int(rank); t.moved != nil && t.moved[i] > 0 {
-		return n.machine.Copy(t.moved[i])
+// callsBefore returns the number of calls that a rank begins before one of its steps.
+func (t *programTable) callsBefore(step, rank int32) int32 {
+	switch calls, ok := t.calls[step]; {
+	case ok:
+		return calls
+	case step == t.first[rank]:
+		return 1
 	}
 	return 0
+}
+
+// endCost returns what a rank's calls without a step cost after its last one, and its copies,
+// on a machine.
+func (t *programTable) endCost(n *network, rank int32) (took float64) {
+	if t.callsAfter != nil {
+		took = float64(t.callsAfter[rank]) * n.machine.Call
+	}
+	if i := len(t.steps) - 1 + int(rank); t.moved != nil && t.moved[i] > 0 {
+		took += n.machine.Copy(t.moved[i])
+	}
+	return took
 }
 
 // traffic reports whether a step sends, and whether it receives.

@@ -125,6 +125,46 @@ func TestMessagesThatAreWorkTakeTheTimeThatAPersonFinds(t *testing.T) {
 	}
 }
 
+func TestACallCostsEveryRankThatHasPartInIt(t *testing.T) {
+	call := func(p, m int, ranks ...int) sim.Part {
+		s, err := algo.New(sched.AllReduce, "recursive-doubling", p, 0, algo.VariantBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sim.Part{Schedule: s, Ranks: ranks, Words: m}
+	}
+	for _, test := range []struct {
+		name  string
+		parts []sim.Part
+		want  float64
+	}{
+		{"a rank alone", []sim.Part{call(1, 8)}, 3 + 8},
+		{"a rank alone, twice", []sim.Part{call(1, 8), call(1, 8)}, 2 * (3 + 8)},
+		{"alone and then with another", []sim.Part{call(1, 8, 0), call(2, 4)}, 3 + 8 + 3 + 10},
+		{"with another and then alone", []sim.Part{call(2, 4), call(1, 8, 1)}, 3 + 10 + 3 + 8},
+	} {
+		for _, works := range []bool{false, true} {
+			machine := constant(10, 10)
+			machine.Call, machine.Copy = 3, func(words int) float64 { return float64(words) }
+			if works {
+				machine.Send = func(_, _, _ int) float64 { return 2 }
+				machine.Receive = machine.Send
+			}
+			full, err := topo.NewFull(2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := sim.Run(sim.Config{Topology: full, Machine: machine}, test.parts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Time != test.want {
+				t.Errorf("%s, messages are work %v: %v, want %v", test.name, works, r.Time, test.want)
+			}
+		}
+	}
+}
+
 func TestMessagesShareTheMemoryOfAMachine(t *testing.T) {
 	for words, want := range map[int]float64{
 		100: 2 + 2*100, // both ways at a time

@@ -30,7 +30,7 @@ type naiveMachine struct {
 	ways       []*naiveWork      // messages between hosts
 	asked      []*naiveWork      // since the last round
 	copies     [][]int           // per rank, of each step and after the last one: words
-	begins     map[[2]int]bool   // a rank and its step with which a part begins, but for the first
+	calls      map[[2]int]int    // by a rank and its step: the parts that begin before it
 	entering   []int             // ranks that enter their steps
 	begun      []*naiveMessage   // messages that have asked for their sending part
 	full       []*naiveMessage   // those that may not yet, since too many are under way
@@ -67,11 +67,18 @@ func simulateMachineNaively(c sim.Config, parts ...sim.Part) *naiveMachine {
 	n := &naiveMachine{
 		naive: &naive{Config: c, queues: map[string][]*naiveMessage{}}, m: c.Machine,
 		index: map[*naiveMessage]int{}, landsAt: map[*naiveMessage]float64{},
-		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{}, begins: map[[2]int]bool{},
+		here: map[*naiveMessage]bool{}, sent: map[*naiveMessage]bool{}, calls: map[[2]int]int{},
 	}
 	for _, p := range parts {
-		for rank, r := range n.ranks {
-			n.begins[[2]int{rank, len(r.steps)}] = true
+		for rank := range p.Schedule.P {
+			step := 0
+			if p.Ranks != nil {
+				rank = p.Ranks[rank]
+			}
+			if rank < len(n.ranks) {
+				step = len(n.ranks[rank].steps)
+			}
+			n.calls[[2]int{rank, step}]++
 		}
 		n.add(p)
 		n.addCopies(p)
@@ -173,10 +180,8 @@ func (n *naiveMachine) leave(rank, words int) {
 	} else {
 		combine(r.steps[r.at].before)
 		took += n.m.Step
-		if r.at == 0 || n.begins[[2]int{rank, r.at}] {
-			took += n.m.Call
-		}
 	}
+	took += float64(n.calls[[2]int{rank, r.at}]) * n.m.Call
 	n.ask(&naiveWork{kind: between, rank: rank, took: took})
 }
 

@@ -30,7 +30,10 @@ type programTable struct {
 	copiesAfter []bool // per rank: whether it copies after its last step
 	copiesAlone bool   // whether there are steps of copies alone
 
-	begins map[int32]bool // the first step of each part of a rank but its first, on a Machine
+	// On a Machine, the calls that ranks make: before a step, where these are not one before a
+	// rank's first step and none before another; and per rank after its last step, nil if none.
+	calls      map[int32]int32
+	callsAfter []int32
 
 	// Whether a message that holds the ports of its ends has its route, too: all
 	// routes have one link, which is that of one sender and one receiver. Each step
@@ -112,15 +115,11 @@ func newProgramTable(n *network, parts []Part, e estimate, sync bool) (*programT
 	var movedAfter []int
 	for rank := range ranks {
 		for i := range bound {
-			from := len(t.steps) - 1
+			if n.machine != nil && bound[i].rankOf(rank) >= 0 {
+				b.called++
+			}
 			if err := b.add(rank, &bound[i]); err != nil {
 				return nil, err
-			}
-			if i > 0 && n.machine != nil && len(t.steps)-1 > from {
-				if t.begins == nil {
-					t.begins = make(map[int32]bool)
-				}
-				t.begins[int32(from)] = true
 			}
 		}
 		t.first = append(t.first, int32(len(t.steps)-1))
@@ -128,7 +127,13 @@ func newProgramTable(n *network, parts []Part, e estimate, sync bool) (*programT
 		if b.copies {
 			movedAfter = append(movedAfter, b.movedNow)
 		}
-		b.combined, b.copied, b.movedNow = 0, false, 0
+		if b.called > 0 {
+			if t.callsAfter == nil {
+				t.callsAfter = make([]int32, ranks)
+			}
+			t.callsAfter[rank] = b.called
+		}
+		b.combined, b.copied, b.movedNow, b.called = 0, false, 0, 0
 	}
 	if t.moved != nil || slices.Max(append(movedAfter, 0)) > 0 {
 		t.moved = slices.Concat(t.moved, make([]int, len(t.steps)-1-len(t.moved)), movedAfter)
@@ -230,13 +235,22 @@ func bind(p Part, ranks int) boundPart {
 // the rank has no part in the schedule. It is valid until the next use of the
 // builder.
 func (p *boundPart) program(reused *sched.Builder, rank int) sched.Program {
-	if p.rankIn != nil {
-		rank = int(p.rankIn[rank])
-	}
-	if rank < 0 || rank >= p.Schedule.P {
+	if rank = p.rankOf(rank); rank < 0 {
 		return nil
 	}
 	return p.Schedule.Make(reused, rank)
+}
+
+// rankOf returns the rank in the schedule of a rank of the simulation, or -1 if it has no part
+// in the schedule.
+func (p *boundPart) rankOf(rank int) int {
+	switch {
+	case p.rankIn != nil:
+		return int(p.rankIn[rank])
+	case rank >= p.Schedule.P:
+		return -1
+	}
+	return rank
 }
 
 // rank returns the rank of the simulation that runs a rank of the schedule.
@@ -260,6 +274,7 @@ type tableBuilder struct {
 	copied   bool           // whether there were copies since the last step
 	copies   bool           // whether copies that replace take time
 	movedNow int            // words that those have copied since the last step
+	called   int32          // calls that the rank has begun since the last step
 	lastStep []int32        // per rank: the last step that sends to it, of those with several messages; nil before the first
 }
 
@@ -356,10 +371,25 @@ func (b *tableBuilder) endStep(rank int) {
 		b.moved = append(b.moved, b.movedNow)
 	}
 	b.combined, b.copied, b.movedNow = 0, false, 0
+	if b.network.machine != nil {
+		b.endCalls(rank)
+	}
 	if b.linksFollowPorts {
 		b.linksFollowPorts = b.sendsOverOwnLinks(rank)
 	}
 	b.steps = append(b.steps, step{sends: int32(len(b.messages)), recvs: int32(len(b.recvs))})
+}
+
+// endCalls stores the calls that a rank has begun before its current step.
+func (b *tableBuilder) endCalls(rank int) {
+	step := int32(len(b.steps) - 1)
+	if b.called != b.callsBefore(step, int32(rank)) {
+		if b.calls == nil {
+			b.calls = make(map[int32]int32)
+		}
+		b.calls[step] = b.called
+	}
+	b.called = 0
 }
 
 // sendsOverOwnLinks reports whether all messages of the current step of a rank go

@@ -44,6 +44,8 @@ func TestACallInALoopTakesWhatABenchmarkMeasures(t *testing.T) {
 		// the sender begins the next call. Then the processor switches, and receives it.
 		{"ranks of one processor take turns",
 			1, predict.Call{Collective: sched.Bcast, Algorithm: "binomial", Ranks: 2, Bytes: 0, Transport: "shm"}, -1, 0.5 + 1 + 7 + 4 + 3},
+		{"a call of a rank alone is a call",
+			2, predict.Call{Collective: sched.Bcast, Algorithm: "binomial", Ranks: 1, Bytes: 100, Transport: "shm"}, 0, 0.5},
 	} {
 		got, err := predict.TimeInLoop(example(test.processors), test.call, test.root)
 		if err != nil || math.Abs(got-test.want) > 1e-9 {
