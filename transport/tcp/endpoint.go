@@ -60,6 +60,7 @@ type Endpoint struct {
 	bulk       []byte // where bytes are read to that are combined then
 	queued     queuedFrames
 	bursts     bursts
+	home       home
 }
 
 // A background is what goroutines need that the endpoint starts.
@@ -121,6 +122,7 @@ func newEndpoint(cfg Config, poller func([]*link) (poller, error)) (*Endpoint, e
 	}
 	e := &Endpoint{cfg: cfg, links: links, polls: pollSet{poller: p}, processors: progress.Share(local, &openEndpoints)}
 	e.bursts.time, e.bursts.delay, e.bursts.gap = burstTime, burstDelay, streakGap
+	e.findHome()
 	e.engine.Init((*hooks)(e), cfg.Rank, cfg.Size)
 	e.connecting.ctx, e.connecting.cancel = context.WithCancel(context.Background())
 	e.connecting.prover = proof.NewProver(cfg.Secret, uint32(cfg.Rank), cfg.Size)

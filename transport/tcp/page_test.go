@@ -23,6 +23,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"listenEvery": int64(listenEvery), "burstMessageMax": burstMessageMax, "burstBytesMax": burstBytesMax,
 		"burstTime": int64(burstTime), "burstDelay": int64(burstDelay),
 		"streakMin": streakMin, "streakMax": streakMax, "streakGap": int64(streakGap),
+		"yieldsPerLook": yieldsPerLook, "moveInterval": int64(moveInterval), "moveMost": int64(moveMost),
 		"stallTimeout": int64(stallTimeout), "closeTimeout": int64(closeTimeout),
 	})
 }

@@ -132,6 +132,7 @@ func (e *Endpoint) spin(o *progress.Op, spins, yields bool) bool {
 		}
 		if spins && yields {
 			e.polls.poller.yield()
+			e.home.yielded()
 		}
 	}
 	e.engine.CheckContext(o)

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package processors
+
+// Current returns the number of the processor that this thread runs on, or -1.
+func Current() int { return -1 }
+
+// Nth returns the number of the i-th of the processors that this thread may run on, where
+// the first one follows the last one. It returns -1 if there is just one.
+func Nth(int) int { return -1 }
+
+// MoveTo moves this thread to a processor, if it may run there. The scheduler may move it
+// away again.
+func MoveTo(int) {}
