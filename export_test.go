@@ -26,6 +26,13 @@ func UseNumbers(c *Comm, but ...int) {
 	}
 }
 
+// LateCalls returns how many calls of c's job were started, and nobody may have waited for.
+func LateCalls(c *Comm) int {
+	c.job.late.mu.Lock()
+	defer c.job.late.mu.Unlock()
+	return len(c.job.late.calls)
+}
+
 // Abort ends c's part in the job as a failing function of Main does.
 func Abort(c *Comm, reason error) { c.job.endpoint.Abort(reason) }
 

@@ -37,6 +37,7 @@ func startNow(c lateCall) {
 type lateCalls struct {
 	mu      sync.Mutex
 	calls   []lateCall // since the goroutine has looked
+	added   bool       // since then, also if they are taken already
 	looking bool
 }
 
@@ -45,10 +46,21 @@ func (l *lateCalls) add(c lateCall) {
 	c.offer()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls = append(l.calls, c)
+	l.calls, l.added = append(l.calls, c), true
 	if !l.looking {
 		l.looking = true
 		go l.look()
+	}
+}
+
+// drop forgets a call that was taken, if it is the last that was added. So calls that are
+// waited for at once are garbage as soon as they are done, which costs the collector least.
+func (l *lateCalls) drop(c lateCall) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := len(l.calls) - 1; last >= 0 && l.calls[last] == c {
+		l.calls[last] = nil
+		l.calls = l.calls[:last]
 	}
 }
 
@@ -59,11 +71,12 @@ func (l *lateCalls) look() {
 		time.Sleep(StartDelay)
 		l.mu.Lock()
 		due, fresh, l.calls = fresh, l.calls, due[:0]
-		l.looking = len(due)+len(fresh) > 0
+		l.looking = l.added || len(due)+len(fresh) > 0
 		if !l.looking {
 			l.mu.Unlock()
 			return
 		}
+		l.added = false
 		l.mu.Unlock()
 		for _, c := range due {
 			startNow(c)

@@ -87,3 +87,19 @@ func TestAStartedFunctionIsCalledOnce(t *testing.T) {
 		return nil
 	})
 }
+
+// A call that its goroutine waits for at once is not kept for another one to begin.
+func TestCallsThatAreWaitedForAtOnceAreNotKept(t *testing.T) {
+	onEachTransport(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		for range 3 {
+			sum := []int{1}
+			if err := chorale.StartAllReduce(ctx, c, sum, sum, chorale.Sum).Wait(); err != nil {
+				return err
+			}
+			if n := chorale.LateCalls(c); n > 0 {
+				return fmt.Errorf("%d calls are kept that are done", n)
+			}
+		}
+		return nil
+	})
+}

@@ -91,6 +91,7 @@ func (p *Persistent) Wait() error {
 		return p.own.argumentErrorf("wait", "the prepared call was not started")
 	}
 	if p.take() {
+		p.comm.job.late.drop(p)
 		p.run()
 	}
 	err := <-p.end

@@ -3,6 +3,7 @@ package chorale
 import (
 	"cmp"
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
@@ -47,18 +48,21 @@ type outcome struct {
 type nonblockingCall struct {
 	claim
 	request Request
-	done    chan struct{}
 	err     error
+	over    atomic.Bool // the function has been called
 	ctx     context.Context
 	f       Func
 	comm    *Comm
 	before  *Request // in the queue; nil once that is done
 	starter *starter // for a profile; else nil
+
+	mu   sync.Mutex
+	done chan struct{} // closed when it is over; nil until somebody waits who does not call it
 }
 
 // run calls the function.
 func (n *nonblockingCall) run() {
-	defer close(n.done)
+	defer n.finish()
 	if n.before != nil {
 		_ = n.before.Wait() // it has waiters of its own for its error
 		n.before = nil
@@ -67,12 +71,35 @@ func (n *nonblockingCall) run() {
 	n.comm.perform(n.ctx, n.f, &n.err)
 }
 
+// finish notes that the function has been called.
+func (n *nonblockingCall) finish() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over.Store(true)
+	if n.done != nil {
+		close(n.done)
+	}
+}
+
+// end returns the channel that is closed when the function has been called.
+func (n *nonblockingCall) end() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.over.Load() {
+		return closed
+	}
+	if n.done == nil {
+		n.done = make(chan struct{})
+	}
+	return n.done
+}
+
 // Done returns a channel that is closed when the call is done. For a message, the first
 // call of Done starts a goroutine that waits for it; [Request.Wait] needs none.
 func (r *Request) Done() <-chan struct{} {
 	if r.call != nil {
 		startNow(r.call)
-		return r.call.done
+		return r.call.end()
 	}
 	m := r.lockMessage()
 	if m == nil {
@@ -94,9 +121,12 @@ func (r *Request) Done() <-chan struct{} {
 func (r *Request) Wait() error {
 	if c := r.call; c != nil {
 		if c.take() {
+			c.comm.job.late.drop(c)
 			c.run()
 		}
-		<-c.done
+		if !c.over.Load() {
+			<-c.end()
+		}
 		if c.err != nil {
 			return located(c.err)
 		}
@@ -109,6 +139,9 @@ func (r *Request) Wait() error {
 // Test reports whether the call is done, and returns its error if it is.
 func (r *Request) Test() (done bool, err error) {
 	if c := r.call; c != nil {
+		if c.over.Load() {
+			return true, c.err
+		}
 		select {
 		case <-r.Done():
 			return true, c.err
@@ -222,7 +255,7 @@ func Start(ctx context.Context, c *Comm, f Func) *Request {
 		f = func(_ context.Context, c *Comm) error { return c.argumentErrorf("start", "%w", errNoContext) }
 	}
 	q, before := c.nonblocking.next(c)
-	n := &nonblockingCall{done: make(chan struct{}), ctx: ctx, f: f, comm: q.comm, before: before}
+	n := &nonblockingCall{ctx: ctx, f: f, comm: q.comm, before: before}
 	n.request.call = n
 	if c.stats != nil {
 		n.starter = c.newStarter(uint32(c.nonblocking.started-1), c.nonblocking.isNew(c.job.recorder, f))
