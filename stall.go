@@ -136,9 +136,10 @@ func (l *localRanks) watchDeadlocks(after time.Duration) (stop func()) {
 	if after <= 0 || len(l.endpoints) < 2 {
 		return func() {}
 	}
+	stderr := os.Stderr // a report may be in progress when Run has returned, and the caller sets it
 	return deadlock.WatchRanks(after, l.endpoints, func(deadlock.Cycle) {
 		if d := l.report().Deadlock(); d != nil { // with the lines of the program
-			fmt.Fprintln(os.Stderr, "chorale: "+d.Lines(after))
+			fmt.Fprintln(stderr, "chorale: "+d.Lines(after))
 		}
 	}).Stop
 }
