@@ -35,14 +35,33 @@ func Nth(i int) int {
 // MoveTo moves this thread to a processor, if it may run there. The scheduler may move it
 // away again.
 func MoveTo(cpu int) {
+	move(func(all unix.CPUSet) (to unix.CPUSet) {
+		if all.IsSet(cpu) {
+			to.Set(cpu)
+		}
+		return to
+	})
+}
+
+// MoveFrom moves this thread to another processor than one, if it may run on others. The
+// scheduler may move it back.
+func MoveFrom(cpu int) {
+	move(func(all unix.CPUSet) unix.CPUSet {
+		all.Clear(cpu)
+		return all
+	})
+}
+
+// move moves this thread to some of the processors that it may run on, which may be none.
+func move(some func(all unix.CPUSet) unix.CPUSet) {
 	runtime.LockOSThread() // the calls are about the same thread
 	defer runtime.UnlockOSThread()
-	var all, one unix.CPUSet
-	if unix.SchedGetaffinity(0, &all) != nil || !all.IsSet(cpu) {
+	var all unix.CPUSet
+	if unix.SchedGetaffinity(0, &all) != nil {
 		return
 	}
-	one.Set(cpu)
-	if unix.SchedSetaffinity(0, &one) == nil {
+	to := some(all)
+	if to.Count() > 0 && unix.SchedSetaffinity(0, &to) == nil {
 		_ = unix.SchedSetaffinity(0, &all) // as it was before
 	}
 }

@@ -17,6 +17,14 @@ func TestAThreadMovesToEachOfItsProcessors(t *testing.T) {
 	seen := map[int]bool{}
 	for i := range before.Count() {
 		cpu := Nth(i)
+		for range 100 {
+			if MoveFrom(cpu); Current() != cpu {
+				break
+			}
+		}
+		if Current() == cpu {
+			t.Errorf("the thread is on processor %d still", cpu)
+		}
 		if !before.IsSet(cpu) || seen[cpu] || Nth(i+before.Count()) != cpu {
 			t.Fatalf("processor %d of %d is %d, after %v", i, before.Count(), cpu, seen)
 		}

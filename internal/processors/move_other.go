@@ -12,3 +12,7 @@ func Nth(int) int { return -1 }
 // MoveTo moves this thread to a processor, if it may run there. The scheduler may move it
 // away again.
 func MoveTo(int) {}
+
+// MoveFrom moves this thread to another processor than one, if it may run on others. The
+// scheduler may move it back.
+func MoveFrom(int) {}

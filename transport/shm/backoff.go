@@ -3,6 +3,7 @@ package shm
 import (
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/transport/internal/progress"
 )
 
@@ -156,7 +157,7 @@ func (p *waitPolicy) yielded(e *Endpoint) {
 // On a busy machine the scheduler may leave them together for long, since they
 // alternate so well.
 func (p *waitPolicy) migrate(e *Endpoint) {
-	cpu := core()
+	cpu := processors.Current()
 	if cpu < 0 {
 		return
 	}
@@ -174,7 +175,7 @@ func (p *waitPolicy) migrate(e *Endpoint) {
 	}
 	if before >= p.RanksPerCore {
 		p.migrated = now
-		migrate(cpu)
+		processors.MoveFrom(cpu)
 		e.state.core.Store(0)
 	}
 }

@@ -186,31 +186,6 @@ func futexWake(word *uint32) {
 // yield lets another process have the core.
 func yield() { syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// core returns the number of the core that this thread runs on, or -1.
-func core() int {
-	var cpu uint32
-	if _, _, errno := syscall.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&cpu)), 0, 0); errno != 0 {
-		return -1
-	}
-	return int(cpu)
-}
-
-// migrate moves this thread to another core, if it may run on others. The scheduler
-// may move it back.
-func migrate(cpu int) {
-	var all unix.CPUSet
-	if unix.SchedGetaffinity(0, &all) != nil || all.Count() < 2 {
-		return
-	}
-	runtime.LockOSThread() // both calls are about the same thread
-	defer runtime.UnlockOSThread()
-	others := all
-	others.Clear(cpu)
-	if unix.SchedSetaffinity(0, &others) == nil {
-		_ = unix.SchedSetaffinity(0, &all) // as it was before
-	}
-}
-
 // allowPtrace lets the ranks that this process's parent has started read this
 // process's memory, where the system asks for that.
 func allowPtrace() {

@@ -28,8 +28,6 @@ func rankLocked(*os.File, int) bool                          { return true }
 func futexWait(*uint32, uint32, time.Duration)               {}
 func futexWake(*uint32)                                      {}
 func yield()                                                 {}
-func core() int                                              { return -1 }
-func migrate(int)                                            {}
 func allowPtrace()                                           {}
 func collapse(uintptr, uintptr) (bool, time.Duration, error) { return false, 0, nil }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/processors"
 	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -147,7 +148,7 @@ func TestAThreadThatHasLeftItsCoreMayComeBack(t *testing.T) {
 	var moves sync.WaitGroup
 	moves.Go(func() {
 		for range 20_000 {
-			migrate(core())
+			processors.MoveFrom(processors.Current())
 		}
 	})
 	moves.Go(func() {
