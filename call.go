@@ -282,7 +282,7 @@ func (c *Comm) algorithm(key callKey, bytes int) (selection.Choice, error) {
 	}
 	q := selection.Query{
 		Collective: key.collective, Ranks: c.size, Bytes: bytes,
-		Ordered: key.collective.Combines() && !key.commutative, Uneven: key.uneven != 0,
+		Ordered: key.collective.Combines() && !key.commutative, Function: key.custom, Uneven: key.uneven != 0,
 		Transport: c.job.config.Transport, Processors: c.job.config.Processors,
 		Machine: c.job.machine,
 	}

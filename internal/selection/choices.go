@@ -12,6 +12,7 @@ type kind struct {
 	collective     sched.Collective
 	ranks          int
 	ordered        bool
+	function       bool
 	uneven         bool
 	oversubscribed bool
 	transport      string
@@ -34,7 +35,7 @@ type cache struct {
 // of returns the choices for calls of one kind: the first one counts whose rule is for no more
 // bytes than the call has.
 func (c *cache) of(q Query) []Choice {
-	k := kind{q.Collective, q.Ranks, q.Ordered, q.Uneven, q.oversubscribed(), q.Transport, q.Hosts}
+	k := kind{q.Collective, q.Ranks, q.Ordered, q.Function, q.Uneven, q.oversubscribed(), q.Transport, q.Hosts}
 	c.mu.RLock()
 	list, known := c.kept[k]
 	c.mu.RUnlock()

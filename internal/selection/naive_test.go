@@ -40,10 +40,10 @@ func TestTheBuiltInChoiceIsTheLastRuleThatFits(t *testing.T) {
 		for _, transport := range []string{"inproc", "shm", "tcp"} {
 			for _, ranks := range goldenRanks {
 				for _, bytes := range goldenBytes {
-					for kind := range 8 {
+					for kind := range 16 {
 						compare(Query{
 							Collective: c, Ranks: ranks, Bytes: bytes, Transport: transport, Processors: ranks - kind&1,
-							Ordered: kind&2 > 0 && c.Combines(), Uneven: kind&4 > 0,
+							Ordered: kind&2 > 0 && c.Combines(), Uneven: kind&4 > 0, Function: kind&8 > 0 && c.Combines(),
 						})
 					}
 				}

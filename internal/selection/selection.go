@@ -13,6 +13,7 @@ type Query struct {
 	Ranks      int
 	Bytes      int    // of the vector, or of one part where the vector is one part per rank
 	Ordered    bool   // the operation does not commute
+	Function   bool   // the operation is a function of the caller's
 	Uneven     bool   // parts differ in length
 	Transport  string // "inproc", "shm" or "tcp"; any other gets the rules of every transport
 	Processors int    // that all ranks share; 0 if each rank has one, or the number is unknown
@@ -111,6 +112,9 @@ func (r rule) bounds(of scope) string {
 	}
 	if of.oversubscribed {
 		all = append(all, "more ranks than processors")
+	}
+	if of.function {
+		all = append(all, "an operation of the caller's")
 	}
 	if of.hosts {
 		all = append(all, "ranks that share hosts")

@@ -83,6 +83,7 @@ func TestEveryRuleNamesAnAlgorithmOfItsCollective(t *testing.T) {
 		}
 	}
 	check("base", base)
+	check("functions", function)
 	check("hosts", hosts)
 	check("hosts by block", hostsByBlock)
 	for name, of := range tables {
@@ -180,5 +181,18 @@ func TestTemporalStoresAreForBytesThatFitTheCacheAndAreNotForwarded(t *testing.T
 	}
 	if n := cacheLen(); n < 64<<10 {
 		t.Errorf("a last-level cache of %v bytes", n)
+	}
+}
+
+func TestTwoRanksShareTheCallsOfAFunctionOfTheCallers(t *testing.T) {
+	for _, transport := range []string{"inproc", "shm", "tcp"} {
+		q := Query{Collective: sched.AllReduce, Ranks: 2, Bytes: 1 << 20, Transport: transport, Function: true}
+		if c, err := Choose(q); err != nil || c.Algorithm != "recursive-halving" {
+			t.Errorf("%s: %s, %v", transport, c.Algorithm, err)
+		}
+		q.Function = false
+		if c, err := Choose(q); err != nil || c.Algorithm != "recursive-doubling" {
+			t.Errorf("%s, a kernel: %s, %v", transport, c.Algorithm, err)
+		}
 	}
 }
