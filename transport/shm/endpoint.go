@@ -66,8 +66,9 @@ type Endpoint struct {
 
 // A cmaUse is what an endpoint has to do with cross-memory attach.
 type cmaUse struct {
-	word   *uint64 // the word of this rank's cmaProbe
-	denied bool    // a peer's memory could not be read
+	word    *uint64 // the word of this rank's cmaProbe
+	release func()  // ends the thread that owns the rank; nil where there is none
+	denied  bool    // a peer's memory could not be read
 }
 
 // A pollSet is what the progress owner polls.
@@ -132,6 +133,9 @@ func New(cfg Config) (*Endpoint, error) {
 	e.out.multicast.cells = seg.multicastCells(cfg.Rank)
 	allowPtrace()
 	*e.cma.word = rand.Uint64() | 1
+	if release, err := e.state.own(); err == nil {
+		e.cma.release = release
+	}
 	e.state.cma.address.Store(uint64(uintptr(unsafe.Pointer(e.cma.word))))
 	e.state.cma.pid.Store(int64(os.Getpid()))
 	e.state.cma.descriptor.Store(-1)
@@ -296,6 +300,9 @@ func (e *Endpoint) Close() error {
 	e.unlock()
 	e.engine.WaitBackground()
 	openEndpoints.Add(-1)
+	if e.cma.release != nil {
+		e.cma.release()
+	}
 
 	e.engine.Lock()
 	defer e.unlock()

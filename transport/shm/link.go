@@ -202,11 +202,15 @@ func (l *link) signature(c *match.Call) transport.Signature {
 	return s
 }
 
-// A process is that of a peer, which has a word at an address that no other process has there.
+// A process is that of a peer. Another one may have its number when it has ended. What was
+// read is the peer's if the kernel has not marked its end afterwards. Where the kernel does
+// not, a word is read with it, at an address at which no other process has that word.
 type process struct {
 	pid   int
 	word  uintptr // its address
 	value uint64
+	state *rankState // of the peer
+	owner uint32     // in state; 0 where the kernel marks nothing
 }
 
 // errOtherProcess says that what was read is not the peer's: its process has ended, and
@@ -215,6 +219,14 @@ var errOtherProcess = errors.New("another process")
 
 // read reads the process's memory.
 func (p *process) read(into []byte, address uintptr) error {
+	if p.owner != 0 && len(into) > 0 {
+		if err := readPeer(p.pid, into, address, nil, 0); err != nil {
+			return err
+		}
+		if p.state.ownedBy(p.owner) {
+			return nil
+		}
+	}
 	var word uint64
 	if err := readPeer(p.pid, into, address, &word, p.word); err != nil {
 		return err
@@ -241,7 +253,7 @@ func (l *link) canReadPeer() bool {
 	if l.cma == cmaUnknown {
 		p := &l.state.cma
 		value, pid := p.value.Load(), p.pid.Load()
-		peer := process{int(pid), uintptr(p.address.Load()), value}
+		peer := process{int(pid), uintptr(p.address.Load()), value, l.state, l.state.owner.Load()}
 		own := l.e.seg.own
 		if l.e.cfg.NoCMA || value == 0 {
 			return false

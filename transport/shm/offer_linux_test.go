@@ -147,20 +147,6 @@ func TestAMessageIsReadOrWithdrawnAndNotBoth(t *testing.T) {
 	}
 }
 
-// What is read is not what the sender has sent, because another process has its number.
-func TestALongMessageOfAnotherProcessIsNotReceived(t *testing.T) {
-	ends := job(t, 2)
-	needCMA(t, &ends[0].links[1])
-	l := &ends[1].links[0]
-	needCMA(t, l)
-	*ends[0].cma.word++
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { ends[0].Send(ctx, 1, tag2, "bytes", long()) }()
-	_, err := ends[1].Recv(t.Context(), 0, tag2, "bytes", make([]byte, len(long())))
-	checkLost(t, err, 0, "its process has ended")
-}
-
 // An announcement that its receiver meets late does not take a later message of its place.
 func TestOneSideDecidesAboutAnOffer(t *testing.T) {
 	var (

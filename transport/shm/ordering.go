@@ -77,6 +77,12 @@ import (
 //     is its own, whenever it begins to do something and while it waits, and at what all
 //     peers publish if the word has changed.
 
+//  9. The end of a process. A thread of the rank stores its number in the word owner, as one
+//     that holds a robust futex, and keeps it until the endpoint is closed. If the process ends
+//     first, the kernel marks the word when that thread exits, and gives the number of a
+//     process away only when all of its threads have exited. So what a peer has read by that
+//     number is the rank's if the word is still the thread's afterwards (loadFence).
+
 // publish makes the frame in a cell visible. Number is that of the frame.
 func (c *cell) publish(number uint32, k frameKind) {
 	storeRelease(&c.sequence, number<<8|uint32(k))
@@ -245,6 +251,13 @@ func (s *rankState) terminate(lifecycle uint64) { storeFenced(&s.status, lifecyc
 func (s *rankState) unchanged(revocations uint64) bool {
 	loadFence()
 	return s.lifecycle() == joined && s.revocations.count.Load() == revocations
+}
+
+// ownedBy reports whether what was read before in the memory of the rank's process, by the
+// number of that, was read before the process ended.
+func (s *rankState) ownedBy(thread uint32) bool {
+	loadFence()
+	return s.owner.Load() == thread
 }
 
 // tell has the rank look at what its peers publish, also if it sleeps.

@@ -32,6 +32,7 @@ func TestFences(t *testing.T) {
 		// In those that read memory that is not theirs, the fence is before the load behind
 		// it.
 		"shm.(*rankState).unchanged": `(` + addition + `).*\bLDAR\b`,
+		"shm.(*rankState).ownedBy":   `(` + addition + `).*\bLDARW\b`,
 		"shm.(*rankState).call":      `\bCALL\b.*(` + addition + `).*\bLDARW\b`,
 	} {
 		switch ops, compiled := functions[name]; {

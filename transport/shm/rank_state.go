@@ -25,10 +25,14 @@ type rankState struct {
 	core   atomic.Int32  // 1 + the core that it was on when it last looked
 	closes atomic.Uint32 // 1: it sends and receives no more, and lingers until its messages have room
 	told   atomic.Uint32 // how often a peer has terminated, or has revoked a communicator of this rank
-	_      [lineLen - 24]byte
+	owner  atomic.Uint32 // the thread whose end the kernel marks here; 0 where it does not: see ordering.go
+	_      [lineLen - 28]byte
 
 	cma cmaProbe
 	_   [lineLen - unsafe.Sizeof(cmaProbe{})]byte
+
+	robust robustList // of owner
+	_      [lineLen - unsafe.Sizeof(robustList{})]byte
 
 	decisions [offersMax]atomic.Uint64 // of the rank's offers, by their places: see ordering.go
 
@@ -46,6 +50,16 @@ type cmaProbe struct {
 	descriptor atomic.Int64 // of the file through which the process has the rank's lock
 	address    atomic.Uint64
 	value      atomic.Uint64 // what the word holds; 0 until the rest is written
+}
+
+// A robustList is the list of robust futexes of a thread, as the kernel has it: the head, and
+// one element. It lies in shared memory, which the system takes from no process that runs out
+// of memory before that has ended.
+type robustList struct {
+	first   uintptr // the address of the element
+	offset  int     // from the element to the futex word
+	pending uintptr // of no use here
+	element uintptr // the address of the head: the list ends
 }
 
 // A callText is the text of a call, for error messages. Frames carry its hash.

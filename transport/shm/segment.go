@@ -24,7 +24,7 @@ type header struct {
 	job     [16]byte
 }
 
-const version = 8
+const version = 9
 
 var magic = [8]byte{'c', 'h', 'o', 'r', 'a', 'l', 'e', '\n'}
 

@@ -229,8 +229,8 @@ const (
 	readMost  = 4 << 20  // bytes that are read in one system call: the kernel looks up as many pages at a time, at most
 )
 
-// readPeer reads another process's memory, and after it a word: what was read is of a
-// process that has both.
+// readPeer reads another process's memory, and after it a word, if there is one to read: what
+// was read is of a process that has both.
 func readPeer(pid int, into []byte, address uintptr, word *uint64, wordAddress uintptr) error {
 	for {
 		n := min(len(into), readMost)
@@ -238,9 +238,9 @@ func readPeer(pid int, into []byte, address uintptr, word *uint64, wordAddress u
 		local[0].SetLen(n)
 		local[1].SetLen(int(unsafe.Sizeof(*word)))
 		remote := [2]unix.RemoteIovec{{Base: address, Len: n}, {Base: wordAddress, Len: int(unsafe.Sizeof(*word))}}
-		pieces := uintptr(2)
-		if n < len(into) {
-			pieces = 1
+		pieces := uintptr(1)
+		if n == len(into) && word != nil {
+			pieces = 2
 		}
 		var read uintptr
 		var errno syscall.Errno
@@ -262,7 +262,10 @@ func readPeer(pid int, into []byte, address uintptr, word *uint64, wordAddress u
 			return nil
 		}
 		if into, address = into[read:], address+read; len(into) == 0 {
-			return io.ErrUnexpectedEOF
+			if word != nil {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
 		}
 	}
 }

@@ -31,4 +31,6 @@ func yield()                                                 {}
 func allowPtrace()                                           {}
 func collapse(uintptr, uintptr) (bool, time.Duration, error) { return false, 0, nil }
 
+func (*rankState) own() (func(), error) { return nil, errors.ErrUnsupported }
+
 func readPeer(int, []byte, uintptr, *uint64, uintptr) error { return errors.ErrUnsupported }
