@@ -56,7 +56,7 @@ func (st *step) mayCopyLate() bool {
 			}
 		}
 	}
-	return len(st.sends) > 0 && bytes >= lateMin
+	return len(st.sends)+len(st.targets) > 0 && bytes >= lateMin
 }
 
 // overlaps reports whether two ranges may have memory in common.

@@ -14,12 +14,13 @@ import (
 // A busy exchanger has the caller do something meanwhile, if it offers that, and only then
 // delivers what it receives: bytes of its own.
 type busy struct {
+	refuses bool // does nothing meanwhile
 	offered int
 	check   func(before bool)
 }
 
 func (e *busy) Exchange(_ context.Context, step transport.Step) error {
-	if step.Meanwhile != nil {
+	if step.Meanwhile != nil && !e.refuses {
 		e.offered++
 		e.check(true)
 		step.Meanwhile()
@@ -42,6 +43,15 @@ rank 0
   step
     copy in 0..1 to out 0
     send in 1..2 to 1
+`
+	gather = `
+schedule gather late
+ranks 2
+blocks 2
+rank 0
+  step
+    copy in 0..1 to out 0
+    recv out 1..2 from 1
 `
 	sendsTheCopy = `
 schedule allgather chained
@@ -83,6 +93,7 @@ func TestCopiesAreMadeWhileMessagesAreUnderWay(t *testing.T) {
 		late bool
 	}{
 		{scatter, part, true},
+		{gather, part, true},
 		{scatter, part - 1, false}, // not worth it
 		{sendsTheCopy, part, false},
 		{writesWhatInPlaceIsSent, part, false},
@@ -95,7 +106,7 @@ func TestCopiesAreMadeWhileMessagesAreUnderWay(t *testing.T) {
 		for i := range in {
 			in[i] = byte(1 + i%13)
 		}
-		if err := plan.Run(t.Context(), silent{}, transport.Signature{}, in, want, exec.Op{}); err != nil {
+		if err := plan.Run(t.Context(), &busy{refuses: true}, transport.Signature{}, in, want, exec.Op{}); err != nil {
 			t.Fatal(err)
 		}
 		out := make([]byte, len(want))

@@ -60,14 +60,11 @@ func (s *commState) exchange(ctx context.Context, step transport.Step) (err erro
 	if err != nil {
 		return err
 	}
-	if step.Meanwhile != nil {
-		s.step.pass++
-		if _, err = s.sendAll(); err != nil {
-			return err
-		}
-	}
 	err = transport.ErrPanicked // unless what follows returns
 	if step.Meanwhile != nil {
+		if _, failed := s.poll(); failed != nil { // what has come is received first: its sender waits
+			return failed
+		}
 		step.Meanwhile()
 	}
 	err = s.progress(ctx)

@@ -1,6 +1,7 @@
 package inproc
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
@@ -26,5 +27,27 @@ func TestAReceiverReadsWhileTheSenderDoesSomethingElse(t *testing.T) {
 	})
 	if err != nil || calls != 1 {
 		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+// A rank that waits until its message is read goes before what the receiver has to do.
+func TestWhatHasArrivedIsReceivedBeforeTheReceiverDoesSomethingElse(t *testing.T) {
+	j := New(2)
+	sent := make(chan error, 1)
+	go func() { sent <- pairSend(t.Context(), j.Endpoint(0), make([]byte, 1<<20)) }()
+	for j.Endpoint(1).CheckUnreceived() == nil {
+		runtime.Gosched()
+	}
+	err := j.Endpoint(1).Exchange(t.Context(), transport.Step{
+		Signature: pairSig,
+		Recvs:     []transport.Recv{{From: 0, Into: make([]byte, 1<<20)}},
+		Meanwhile: func() {
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		},
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -184,9 +184,24 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	defer e.engine.Leave(o)
 	e.start(o, &step)
 	if step.Meanwhile != nil && !o.Over() {
+		e.receiveSoon(o)
 		e.unlocked(step.Meanwhile)
 	}
 	return o.Await()
+}
+
+// receiveSoon takes what arrives for a step right after it has started, if anything does: a
+// rank that waits until its message is read goes before what this one has to do meanwhile.
+func (e *Endpoint) receiveSoon(o *progress.Op) {
+	polls := 1
+	if e.wait.MaySpin() && !e.wait.Oversubscribed {
+		polls = fastPolls
+	}
+	e.polls.progressed = false
+	for ; polls > 0 && len(o.Recvs) > 0 && !e.polls.progressed; polls-- {
+		e.advance()
+	}
+	e.polls.progressed = true // an owner that is about to sleep polls again
 }
 
 // unlocked calls f without the lock.

@@ -49,3 +49,25 @@ func TestAPanicMeanwhileEndsTheEndpoint(t *testing.T) {
 		t.Error("the endpoint goes on")
 	}
 }
+
+// A rank that waits until its message is read goes before what the receiver has to do.
+func TestWhatHasArrivedIsReceivedBeforeTheReceiverDoesSomethingElse(t *testing.T) {
+	ends := job(t, 2)
+	l := &ends[1].links[0]
+	needCMA(t, l)
+	sent := make(chan error, 1)
+	go func() { sent <- send(ends[0], sig, 1, make([]byte, 1<<20)) }()
+	until(ends[1], func() bool { c, _ := l.next(); return c != nil })
+	err := ends[1].Exchange(t.Context(), transport.Step{
+		Signature: sig,
+		Recvs:     []transport.Recv{{From: 0, Into: make([]byte, 1<<20)}},
+		Meanwhile: func() {
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -169,11 +169,21 @@ func (e *Endpoint) Exchange(ctx context.Context, step transport.Step) error {
 	o := e.engine.Begin(ctx)
 	defer e.engine.Leave(o)
 	e.start(o, &step)
+	if step.Meanwhile != nil && !o.Over() {
+		e.unlocked(step.Meanwhile)
+	}
 	err := o.Await()
 	if short {
 		e.stepSent(&step)
 	}
 	return err
+}
+
+// unlocked calls f without the lock.
+func (e *Endpoint) unlocked(f func()) {
+	e.engine.Unlock()
+	defer e.engine.Lock()
+	f()
 }
 
 // Start implements [transport.Starter].

@@ -62,3 +62,25 @@ func TestAConfigIsChecked(t *testing.T) {
 	}
 	e.Close()
 }
+
+// The receiver has the message before the sender's caller is done with something else.
+func TestAReceiverReadsWhileTheSenderDoesSomethingElse(t *testing.T) {
+	ends := linked(t)
+	data, into := []byte{1}, make([]byte, 1)
+	err := ends[0].Exchange(t.Context(), transport.Step{
+		Signature: sig,
+		Sends:     []transport.Send{{To: []int{1}, Data: data}},
+		Recvs:     []transport.Recv{{From: 1, Into: make([]byte, 1)}},
+		Meanwhile: func() {
+			if err := receive(t.Context(), ends[1], sig, 0, into); err != nil || into[0] != 1 {
+				t.Errorf("not received, or %v", err)
+			}
+			if err := send(ends[1], sig, 0, data); err != nil {
+				t.Error(err)
+			}
+		},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
