@@ -22,7 +22,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 		"revocationsMax": int64(revocationsMax(1)), "reasonsMax": reasonsMax,
 		"inlineMax": inlineMax, "rtsTypeMax": rtsTypeMax, "rendezvousMax": rendezvousMax, "admittedMax": admittedMax, "UnexpectedMax": transport.UnexpectedMax,
 		"pairMax": pairMax, "pairDataMax": pairDataMax, "pairRanks": pairRanks, "multicastMax": multicastMax, "multicastMin": multicastMin, "multicastDepth": multicastDepth, "multicastRanks": multicastRanks,
-		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin,
+		"rendezvousMin": rendezvousMin, "taggedRemoteMin": taggedRemoteMin, "rendezvousManyMin": rendezvousManyMin, "exchangedMin": exchangedMin,
 		"chunkLen": chunkLen, "burst": burst, "pipelineDepth": pipelineDepth, "groupTimeout": int64(groupTimeout),
 		"readMost": readMost, "bulkLen": bulkLen, "combinedLen": combinedLen, "hugePageLen": hugePageLen, "sentFirst": sentFirst,
 		"fastMax": fastMax, "fastPolls": fastPolls, "peeks": peeks, "fastPollsOversubscribed": fastPollsOversubscribed, "fastYields": fastYields, "fastTaggedPolls": fastTaggedPolls,

@@ -44,6 +44,8 @@ func (e *Endpoint) byRendezvous(group []outgoing) bool {
 		least = sharedMin
 	case len(group) > 1:
 		least = rendezvousManyMin
+	case len(group[0].op.Recvs) > 0 && !e.wait.Oversubscribed:
+		least = exchangedMin
 	}
 	if group[0].begun || len(group[0].data) < least {
 		return false
