@@ -225,8 +225,11 @@ func threadTime() time.Duration {
 }
 
 const (
-	readShort = 64 << 10 // bytes that are read in a system call that the Go scheduler does not see
-	readMost  = 4 << 20  // bytes that are read in one system call: the kernel looks up as many pages at a time, at most
+	// readShort is how many bytes are read in a system call that the Go scheduler does not
+	// see, which takes 75 µs at most: otherwise its monitor wakes every 20 µs, takes the
+	// processor from the rank, and this core from another one.
+	readShort = 1 << 20
+	readMost  = 4 << 20 // bytes that are read in one system call: the kernel looks up as many pages at a time, at most
 )
 
 // readPeer reads another process's memory, and after it a word, if there is one to read: what
