@@ -261,6 +261,19 @@ func (r *Report) Deadlock() deadlock.Cycle {
 	return deadlock.Find(stalls)
 }
 
+// Confirm strikes out the waits that an earlier report does not have: their ranks make
+// progress. What is left waited in all ranks at once, between the two reports.
+func (r *Report) Confirm(earlier *Report) {
+	for rank := range r.Ranks {
+		me, before := &r.Ranks[rank], earlier.Ranks[rank].Waits
+		me.Waits = slices.DeleteFunc(me.Waits, func(w Wait) bool {
+			isNew := !slices.ContainsFunc(before, func(b Wait) bool { return same(b.stall(), w.stall()) })
+			me.Moves = me.Moves || isNew
+			return isNew
+		})
+	}
+}
+
 // Waits reports whether a rank waits for another one.
 func (r *Report) Waits() bool {
 	return slices.ContainsFunc(r.Ranks, func(me Rank) bool { return len(me.Waits) > 0 })

@@ -43,9 +43,22 @@ func (q *stateQuery) end() {
 // answerTimeout. Patience is for how long something has waited at least. It must not be
 // called with the lock, and returns early when the server is closed.
 func (c *Server) Explain(patience time.Duration) *stall.Report {
-	q := &c.query
-	q.explaining.Lock()
-	defer q.explaining.Unlock()
+	c.query.explaining.Lock()
+	defer c.query.explaining.Unlock()
+	report := c.states(patience)
+	if report.Deadlock() == nil {
+		return report
+	}
+	// A busy machine has the ranks look one after another, and ranks that take turns may
+	// then have waited in turn. A wait from before the last answer to after the next
+	// question is at the same time as the others.
+	again := c.states(patience)
+	again.Confirm(report)
+	return again
+}
+
+// states asks all ranks once.
+func (c *Server) states(patience time.Duration) *stall.Report {
 	complete := c.ask()
 	select {
 	case <-complete:
