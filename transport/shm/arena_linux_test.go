@@ -14,8 +14,23 @@ import (
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
-// An allocating endpoint sends every message out of allocated memory.
+// An allocating endpoint sends every message out of allocated memory. A page of its own
+// keeps the first huge page, which takes 0.3 ms to make, for all short messages.
 type allocating struct{ *Endpoint }
+
+func newAllocating(t *testing.T, e *Endpoint) allocating {
+	if _, _, err := e.Alloc(heapUnit); err != nil {
+		t.Fatal(err)
+	}
+	return allocating{e}
+}
+
+// Held does not count the page of its own, which is gone after Close.
+func (e allocating) Held() transport.Held {
+	h := e.Endpoint.Held()
+	h.Allocated = max(h.Allocated-heapUnit, 0)
+	return h
+}
 
 func (e allocating) moved(data []byte) (b []byte, err error) {
 	if b, _, err = e.Alloc(len(data)); err == nil {
@@ -59,8 +74,8 @@ func TestTheContractIsKeptFromAllocatedMemory(t *testing.T) {
 					t.Fatal(err)
 				}
 				all := cluster.All(ends)
-				for i := range all {
-					all[i] = allocating{ends[i]}
+				for i, e := range ends {
+					all[i] = newAllocating(t, e)
 				}
 				return all
 			})
