@@ -40,7 +40,12 @@ func TestGoroutineStreamsKeepTheContractToo(t *testing.T) {
 }
 
 // Package tls allocates memory for each record.
-func TestEncryptedConnectionsKeepTheContractToo(t *testing.T) { runContract(t, byTLS) }
+func TestEncryptedConnectionsKeepTheContractToo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the contract once more: what differs from streams of goroutines is no code of ours")
+	}
+	runContract(t, byTLS)
+}
 
 func TestARankLeavesInTheEnd(t *testing.T) {
 	for name, k := range map[string]kind{"system": bySystem, "goroutines": byGoroutines, "TLS": byTLS} {
