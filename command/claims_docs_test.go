@@ -152,6 +152,9 @@ func provedBy(t *testing.T) map[string][]string {
 // Each command of a line prints one of the line's texts, and each text is printed by one
 // of them.
 func TestThePagesCommandsPrintWhatItSays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing of it is concurrent")
+	}
 	for _, c := range claims(t) {
 		found := make(map[string]bool)
 		for _, words := range c.commands {

@@ -27,6 +27,9 @@ var bothBroadcasts = []string{"binomial", "scatter-allgather"}
 
 // CLAIM I5: m* follows from ts, tw and p, and the simulator agrees on both sides.
 func TestSplittingABroadcastPaysFromTheCrossoverOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing of it is concurrent")
+	}
 	for _, p := range []int{4, 8, 16, 64, 256, 1024} {
 		for _, charges := range [][2]float64{{1e4, 1}, {3e5, 7}, {123456.789, 0.3}} {
 			t.Run(fmt.Sprintf("%d/%v", p, charges), func(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 
 // Schedules have tables: a million of these take gigabytes.
 func TestTooManySchedulesAreRefusedBeforeTheyAreMade(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing of it is concurrent")
+	}
 	want := scheduleFilter{collectives: []sched.Collective{sched.Bcast}, ranks: numbersOfRanks(), memory: 4 << 30}
 	if err := want.ranks.Set("1..16777216"); err != nil {
 		t.Fatal(err)
@@ -28,6 +31,9 @@ func TestTooManySchedulesAreRefusedBeforeTheyAreMade(t *testing.T) {
 
 // An algorithm that takes few of the numbers has few schedules.
 func TestNumbersThatAnAlgorithmDoesNotTakeAreNotCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing of it is concurrent")
+	}
 	want := scheduleFilter{collectives: []sched.Collective{sched.AllReduce}, ranks: numbersOfRanks(), memory: 4 << 30}
 	want.algorithms.values = []string{"swing"}
 	if err := want.ranks.Set("1..2000000"); err != nil {

@@ -41,6 +41,9 @@ func TestNoLineOfAHelpOrAListIsTooLongForATerminal(t *testing.T) {
 // The widest values are long specs, many ranks and faults, and times of seconds. What stands
 // behind 2> is printed on standard error.
 func TestNoTableIsTooWideForATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("almost all of it computes")
+	}
 	dir := t.TempDir()
 	wrong, recorded, timeline := filepath.Join(dir, "wrong.txt"), filepath.Join(dir, "job.0"), filepath.Join(dir, "run.json")
 	profiled := filepath.Join(dir, "profile.json")

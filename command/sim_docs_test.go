@@ -10,6 +10,9 @@ import (
 )
 
 func TestThePageOnTheSimulatorShowsTheOutputOfItsCommands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("nothing of it is concurrent")
+	}
 	showsItsOutput(t, "../docs/simulator.md")
 }
 
