@@ -17,6 +17,9 @@ import (
 // Two of three hosts are in one network namespace, and the link to the third has a bandwidth of
 // 80 Mbit/s, so that 256 KiB take 26 ms.
 func TestTheProfileOfHostsTellsASlowLinkFromAFastOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tune_hosts.txtar runs the same code")
+	}
 	namespaces, inside := netns.Run(t)
 	if !inside {
 		return
