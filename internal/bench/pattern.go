@@ -73,6 +73,7 @@ type exchangePattern struct {
 	receives []transfer
 	replies  bool // a rate: the receiver of a window answers with an empty message
 	pending  []*chorale.Request
+	_        [64]byte // of another rank's pattern: the rest of its cache line
 }
 
 // slots returns how many messages the buffers of a pattern hold.
