@@ -29,6 +29,7 @@ func TestFieldsOfDifferentWritersAreOnDifferentCacheLines(t *testing.T) {
 		{"size of a taggedCell", unsafe.Sizeof(taggedCell{}), cacheLine},
 		{"size of a taggedPairSide", unsafe.Sizeof(taggedPairSide{}), cacheLine},
 		{"offset of taggedRing.mu", unsafe.Offsetof(taggedRing{}.mu), cacheLine},
+		{"space between taggedQueue.sleeping and mu", unsafe.Offsetof(taggedQueue{}.mu) - unsafe.Offsetof(taggedQueue{}.sleeping) - 4, cacheLine},
 		{"size of a commState", unsafe.Sizeof(s), 8 * cacheLine},
 	} {
 		if test.got != test.want {

@@ -14,20 +14,22 @@ import (
 // A taggedQueue holds the tagged messages to one rank that have not been received, the
 // requests of the rank that are in progress, and its calls that sleep. The lock guards
 // the requests as well: one is finished under the lock of its own rank.
+//
+// What senders read comes first: a method that is called with a pointer to the queue reads the
+// first word, to see that the pointer is not nil.
 type taggedQueue struct {
 	endpoint *Endpoint
-	mu       sync.Mutex
+	rings    rings
+	sleeping atomic.Int32 // the number of waiters
+	_        [cacheLine]byte
+
+	mu       sync.Mutex // guards the fields below
 	posted   []*message // receives that wait for a message, in the order of their starts
 	messages match.TaggedQueue
 	sends    []*message // rendezvous messages of this rank
 	spare    []*message
 	waiters  []*taggedWaiter
 	started  uint64 // requests, and waiters without one
-	_        [cacheLine]byte
-
-	rings    rings // which senders look up
-	_        [cacheLine]byte
-	sleeping atomic.Int32 // the number of waiters, for senders
 	_        [cacheLine]byte
 }
 
