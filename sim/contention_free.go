@@ -210,7 +210,10 @@ func (e *contentionFree) stepOf(step int) *Step {
 
 func (e *contentionFree) endStep(rank int32, s *rankState) {
 	e.release(s)
-	e.times.endStep(rank, e.messages, e.network)
+	if s.as != 0 {
+		e.messages[s.cause].size |= s.as
+	}
+	s.begun = e.times.endStep(s, e.network)
 	e.runnable.add(rank)
 }
 

@@ -34,7 +34,7 @@ const (
 	perResource     = 12 // per directed link of a network,
 	perListed       = 40 // or per link that a message crosses
 	perRank         = 220
-	perQueued       = 110 // per message, where messages wait for each other
+	perQueued       = 120 // per message, where messages wait for each other
 	perWork         = 40  // per piece of work of a processor, where messages are such
 	perRecorded     = 136 // per message of a log,
 	perRecordedLink = 150 // and per link that it names

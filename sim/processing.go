@@ -86,7 +86,6 @@ func (s *processing) queuesForLinks() bool {
 func (s *processing) describe(rank, step int32) {
 	lo, hi := s.sent(step)
 	for i := lo; i < hi; i++ {
-		s.messages[i].size &^= senderLast | lastSent | lastReceived
 		s.queued[i].from, s.progress[i].sendStep = rank, step
 		s.queued[i].holder = notWaiting
 	}
@@ -283,7 +282,7 @@ func (s *processing) leaveStep(rank int32, until float64, by int32) {
 func (s *processing) enterStep(rank int32) {
 	r := &s.times.ranks[rank]
 	n := r.step
-	r.begun, r.arrived = s.now, s.now
+	r.arrived = s.now
 	sends, endSends := s.sent(n)
 	recvs, endRecvs := s.received(n)
 	if r.pending = endSends - sends + endRecvs - recvs; r.pending == 0 {
@@ -402,6 +401,5 @@ func (s *processing) completeSend(i, by int32) {
 }
 
 func (s *processing) endStep(rank, by int32) {
-	s.times.endStep(rank, s.messages, s.network)
-	s.leaveStep(rank, s.times.ranks[rank].begun, by)
+	s.leaveStep(rank, s.times.endStep(&s.times.ranks[rank], s.network), by)
 }

@@ -22,6 +22,7 @@ type queueing struct {
 	queued     []queuedMessage // those of times, in the order in which their first ends are ready
 	byTime     bool            // whether these are numbered in that order
 	known      int32           // how many of these there are
+	instants   bool            // whether some message may take no time
 	lastAtPort []int32         // per send port and then per receive port: one more than the last message of its queue, or 0
 	links      linkQueues
 	events     calendar
@@ -37,15 +38,18 @@ type queueing struct {
 }
 
 // A queuedMessage is the ends of a message, its times, and what it waits for. It
-// is one value, because a message of many millions is rarely in the processor's
-// cache. Where messages queue, they are numbered anew, in the order of time, so that
-// those of one time lie next to each other: message.to has the number.
+// is one value that fills a line of a processor's cache, because a message of many
+// millions is rarely in that cache. Where messages queue, they are numbered anew, in
+// the order of time, so that those of one time lie next to each other: message.to has
+// the number.
 type queuedMessage struct {
 	ends
-	message, recv int32 // of the program table
+	message, recv int32  // of the program table
+	size          uint32 // as in the program table, with the flags of these times
+	index         int32  // among the messages of its sender's step
 
 	ready  float64 // when both its ends are ready; oneEnd when one is, 0 before
-	start  float64 // when it starts; before, how long its arrival or its transfer's start takes then
+	start  float64 // when it starts; before, how long its arrival or its transfer's start takes then; and before it is ready, when its first end was
 	finish float64 // when it has arrived; 0 before
 
 	// The message that it waited for last, or notWaiting. While it waits, it is
@@ -70,6 +74,8 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 		queued: makeList[queuedMessage](len(p.messages), len(p.messages)),
 		events: newCalendar(),
 		byTime: len(p.messages) < 4*len(p.steps),
+
+		instants: n.machine != nil || min(n.model.Ts, n.between.Ts) == 0,
 	}
 	q.times.queued = q.queued
 	if !c.AllPort {
@@ -77,9 +83,6 @@ func newQueueing(c Config, p *programTable, n *network, links linkTable) *queuei
 	}
 	if q.queuesForLinks() {
 		q.links = newLinkQueues(links)
-	}
-	for i := range p.messages {
-		p.messages[i].size &^= senderLast | lastSent | lastReceived
 	}
 	if c.sharesBandwidth() {
 		q.transfers = newTransfers(c, n, p)
@@ -177,40 +180,36 @@ func (q *queueing) beginTogether() {
 // from a time on. After its last step it ends the rank.
 func (q *queueing) scheduleStep(rank int32, at float64) {
 	s := &q.times.ranks[rank]
-	words, over := q.after[rank], s.step == q.first[rank+1]
-	if !over {
-		words = 0
-		if q.before != nil {
-			words = q.before[s.step]
-		}
+	if q.isDone(rank, s) {
+		s.end = at + (s.compute(q.after[rank], q.network) + q.endCost(q.network, rank))
+		return
 	}
-	took := s.compute(words, q.network)
-	switch {
-	case over:
-		took += q.endCost(q.network, rank)
-	case q.machine != nil:
+	took := 0.0
+	if q.before != nil {
+		took = s.compute(q.before[s.step], q.network)
+	}
+	if q.machine != nil {
 		took += q.stepCost(q.network, s.step, rank)
 	}
-	switch {
-	case over:
-		s.end = s.begun + took
-	case at+took > q.now:
+	if at+took > q.now {
 		q.events.add(at+took, event{stepStart, rank})
-	default:
+	} else {
 		q.beginning = append(q.beginning, rank)
 	}
 }
+
+// isDone reports whether a rank has taken its last step.
+func (q *queueing) isDone(rank int32, s *rankState) bool { return s.step == q.first[rank+1] }
 
 // enterStep brings a rank to its step, and with it one end of the step's
 // messages.
 func (q *queueing) enterStep(rank int32) {
 	s := &q.times.ranks[rank]
 	n := s.step
-	s.begun, s.arrived = q.now, q.now
+	s.arrived = q.now
 	q.times.beginStep(n, q.now)
 	sends, endSends := q.sent(n)
 	recvs, endRecvs := q.received(n)
-	s.sends, s.recvs = span32{sends, endSends}, span32{recvs, endRecvs}
 	s.pending = endSends - sends + endRecvs - recvs
 	if s.pending == 0 {
 		s.awaitNothing(q.times.begunBy)
@@ -219,22 +218,22 @@ func (q *queueing) enterStep(rank int32) {
 	}
 	for i := sends; i < endSends; i++ {
 		m := q.queuedMessage(i)
-		m.from = rank
-		q.endReady(m)
+		m.from, m.index = rank, i-sends
+		q.endReady(m, true)
 	}
 	for _, r := range q.recvs[recvs:endRecvs] {
 		m := q.queuedMessage(r.message())
 		m.to = rank
-		q.endReady(m)
+		q.endReady(m, false)
 	}
 }
 
 // queuedMessage returns a message of the program table, to which it gives a number if this
 // is the first of its ends.
 func (q *queueing) queuedMessage(message int32) *queuedMessage {
-	at := &q.messages[message].to
-	if *at >= 0 {
-		return &q.queued[*at]
+	of := &q.messages[message]
+	if of.to >= 0 {
+		return &q.queued[of.to]
 	}
 	number := message
 	if q.byTime {
@@ -242,29 +241,27 @@ func (q *queueing) queuedMessage(message int32) *queuedMessage {
 		q.known++
 	}
 	m := &q.queued[number]
-	m.message, m.recv = message, ^*at
-	*at = number
+	m.message, m.recv = message, ^of.to
+	m.size = of.size &^ (senderLast | lastSent | lastReceived)
+	of.to = number
 	return m
 }
 
-// endReady records that one end of a message is ready. The message is ready
-// when both are.
-func (q *queueing) endReady(m *queuedMessage) {
+// endReady records that one end of a message is ready, its sender or its receiver.
+// The message is ready when both are.
+func (q *queueing) endReady(m *queuedMessage, sender bool) {
 	if m.ready == 0 {
-		m.ready = oneEnd
+		m.ready, m.start = oneEnd, q.now
 		return
 	}
 	m.ready = q.now
-	from := &q.times.ranks[m.from]
-	if from.begun >= q.times.ranks[m.to].begun {
-		q.messages[m.message].size |= senderLast
+	if sender || m.start == q.now {
+		m.size |= senderLast
 	}
 	q.ready = append(q.ready, q.turnOf(m))
 }
 
-func (q *queueing) turnOf(m *queuedMessage) turn {
-	return newTurn(m.message-q.times.ranks[m.from].sends.lo, m.message)
-}
+func (q *queueing) turnOf(m *queuedMessage) turn { return newTurn(m.index, m.message) }
 
 // queueForPorts queues a message for the ports of its two ends.
 func (q *queueing) queueForPorts(t turn) {
@@ -273,6 +270,7 @@ func (q *queueing) queueForPorts(t turn) {
 	m.holder = notWaiting
 	switch {
 	case q.instant(m):
+		m.start = 0
 		q.start(i, m)
 		return
 	case !q.config.AllPort:
@@ -310,7 +308,10 @@ func (q *queueing) joinPort(last *int32, i int32) (before *queuedMessage) {
 // instant reports whether a message takes no time. Such a message waits for no
 // resource.
 func (q *queueing) instant(m *queuedMessage) bool {
-	if q.machine != nil {
+	switch {
+	case !q.instants:
+		return false
+	case q.machine != nil:
 		return q.alone(m, q.length(m)) == 0
 	}
 	e := m.ends
@@ -349,11 +350,15 @@ func (q *queueing) setTook(m *queuedMessage, hops int) {
 		}
 		return
 	}
-	m.start = q.messageTime(q.network, m.ends, q.times.ranks[m.from].step, q.times.ranks[m.to].step, q.length(m), hops)
+	if q.machine != nil {
+		m.start = q.alone(m, q.length(m))
+	} else {
+		m.start = q.duration(m.ends, q.length(m), hops)
+	}
 }
 
 // length returns the words of a message.
-func (q *queueing) length(m *queuedMessage) int { return q.words(&q.messages[m.message]) }
+func (q *queueing) length(m *queuedMessage) int { return q.lengths[m.size>>flagBits] }
 
 // start starts a message.
 func (q *queueing) start(i int32, m *queuedMessage) {
@@ -415,27 +420,30 @@ func (q *queueing) deliver(i int32, at float64) {
 	a, b := &q.times.ranks[m.from], &q.times.ranks[m.to]
 	step := max(a.timelineStep, b.timelineStep)
 	q.times.span(step).cover(m.start, at)
-	q.times.delayNext(at, m.message)
+	q.times.delayNext(at, i)
 	words := q.length(m)
 	a.sending += took
 	b.receiving += took
 	b.receivedWords += words
-	if q.messages[m.message].combine() {
+	if m.size&combines != 0 {
 		b.combine += words
 	}
-	if a.arrive(m.message, lastSent, step+1, at) {
+	if a.arrive(i, lastSent, step+1, at) {
 		q.endStep(m.from, a)
 	}
-	if b.arrive(m.message, lastReceived, step+1, at) {
+	if b.arrive(i, lastReceived, step+1, at) {
 		q.endStep(m.to, b)
 	}
 }
 
 func (q *queueing) endStep(rank int32, s *rankState) {
-	q.times.endStep(rank, q.messages, q.network)
-	if !q.config.Sync {
-		q.scheduleStep(rank, s.begun)
-		return
+	if s.as != 0 {
+		q.queued[s.cause].size |= s.as
 	}
-	q.waiting = append(q.waiting, rank)
+	done := q.times.endStep(s, q.network)
+	if q.config.Sync && !q.isDone(rank, s) {
+		q.waiting = append(q.waiting, rank)
+	} else {
+		q.scheduleStep(rank, done)
+	}
 }

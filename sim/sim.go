@@ -70,7 +70,7 @@ type Part struct {
 // rank; 215 per rank; and 12 per directed link of the network, or if that is less
 // at most 40 per link that a message crosses. Links take none with single ports if
 // each message crosses one link, and no step of a rank sends to another rank twice.
-// Messages that wait for each other take about 110 bytes more.
+// Messages that wait for each other take about 120 bytes more.
 func Run(c Config, parts ...Part) (*Result, error) {
 	ranks, err := c.validate(parts)
 	if err != nil {

@@ -92,25 +92,41 @@ func (p *solved) message(i int32) Message {
 	return out
 }
 
+// sizeOf returns the size of a message with its flags.
+func (p *solved) sizeOf(message int32) uint32 {
+	if p.queued != nil {
+		return p.queuedOf(message).size
+	}
+	return p.messages[message].size
+}
+
+// triggerOf returns the message that all ranks waited for before a step, with Sync, or -1.
+func (p *solved) triggerOf(step int32) int32 {
+	if i := p.trigger[step]; i < 0 || p.queued == nil {
+		return i
+	}
+	return p.queued[p.trigger[step]].message
+}
+
 // cause returns the message that a step waited for last, or -1. For a step of
 // copies alone, that is the one that let it begin.
 func (p *solved) cause(step int32) int32 {
 	for first := p.first[p.rankOf(step)]; ; step-- {
 		lo, hi := p.sent(step)
 		for i := lo; i < hi; i++ {
-			if p.messages[i].size&lastSent != 0 {
+			if p.sizeOf(i)&lastSent != 0 {
 				return i
 			}
 		}
 		lo, hi = p.received(step)
 		for _, r := range p.recvs[lo:hi] {
-			if p.messages[r.message()].size&lastReceived != 0 {
+			if p.sizeOf(r.message())&lastReceived != 0 {
 				return r.message()
 			}
 		}
 		switch {
 		case p.trigger != nil && p.trigger[step] >= 0:
-			return p.trigger[step]
+			return p.triggerOf(step)
 		case step == first:
 			return -1
 		}
@@ -121,7 +137,7 @@ func (p *solved) cause(step int32) int32 {
 func (p *solved) begunBy(step int32) int32 {
 	switch {
 	case p.trigger != nil:
-		return p.trigger[step]
+		return p.triggerOf(step)
 	case step == p.first[p.rankOf(step)]:
 		return -1
 	}
@@ -131,7 +147,7 @@ func (p *solved) begunBy(step int32) int32 {
 // later returns the step of that end of a message which was ready last.
 func (p *solved) later(i int32) int32 {
 	_, sent, received := p.endsOf(i)
-	if p.messages[i].size&senderLast != 0 {
+	if p.sizeOf(i)&senderLast != 0 {
 		return sent
 	}
 	return received

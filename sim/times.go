@@ -8,7 +8,8 @@ type times struct {
 	spans []span // per step of the timeline
 
 	// With Sync, per step of a rank: the message that all ranks waited for, or -1
-	// before the first message. Otherwise nil.
+	// before the first message. Otherwise nil. Where messages queue, these and those of
+	// rankState.cause are their numbers in queued.
 	trigger []int32
 
 	// With Sync: when the ranks begin their current steps, and the message that
@@ -82,31 +83,34 @@ func (t *times) delayNext(at float64, message int32) {
 func (t *times) beginNext() { t.begun, t.begunBy = t.next, t.nextBy }
 
 // A rankState is the current step of one rank, and its totals so far. It fills two
-// lines of a processor's cache.
+// lines of a processor's cache, the first with what changes when a message arrives.
 type rankState struct {
 	step    int32  // its current step
 	pending int32  // messages of the step that have not arrived, at either end; 0 before it has begun
 	cause   int32  // the last of those that have, and before that, of the step before; -1 for none
 	as      uint32 // its flag: lastSent or lastReceived; 0 if the step has no messages
 
-	sends, recvs span32 // of its step, once begun: its messages and receives
-
 	timelineStep     int32 // the first step of the timeline in which the current step can begin
 	nextTimelineStep int32 // the same of its next step, as far as known
 
-	begun   float64 // when the step began
-	arrived float64 // when the last message arrived
-
-	sendIndex, recvIndex int32 // of its step: see rendezvous
-
-	sendFree, recvFree float64 // when its ports are free again; not with all ports
-
-	combine       int // words to combine when all messages of the step have arrived
-	receivedWords int // these and those below: see Rank
+	arrived       float64 // when the last message arrived
+	combine       int     // words to combine when all messages of the step have arrived
+	receivedWords int     // these and the next two: see Rank
 	sending       float64
 	receiving     float64
-	combining     float64
-	end           float64
+
+	matching
+	combining float64 // see Rank
+	end       float64
+}
+
+// A matching is what matching and timing messages that do not wait takes of a rank's
+// current step.
+type matching struct {
+	begun                float64 // when the step began
+	sends, recvs         span32  // once begun: its messages and receives
+	sendIndex, recvIndex int32   // see rendezvous
+	sendFree, recvFree   float64 // when the rank's ports are free again; not with all ports
 }
 
 // A span32 is a range of messages or receives.
@@ -144,21 +148,18 @@ func (s *rankState) compute(words int, n *network) (took float64) {
 }
 
 // endStep ends a rank's step: the rank combines what has arrived, and goes on
-// to its next step.
-func (t *times) endStep(rank int32, messages []message, n *network) {
-	s := &t.ranks[rank]
-	s.begun = s.arrived
+// to its next step. It returns when the rank is done with that.
+func (t *times) endStep(s *rankState, n *network) (done float64) {
+	done = s.arrived
 	if s.combine > 0 {
-		s.begun += s.compute(s.combine, n)
-		t.span(s.nextTimelineStep - 1).extend(s.begun)
+		done += s.compute(s.combine, n)
+		t.span(s.nextTimelineStep - 1).extend(done)
 		s.combine = 0
 	}
-	if s.as != 0 {
-		messages[s.cause].size |= s.as
-	}
-	t.delayNext(s.begun, s.cause)
+	t.delayNext(done, s.cause)
 	s.timelineStep = s.nextTimelineStep
 	s.step++
+	return done
 }
 
 // totals returns the totals of every rank, when all messages have arrived.
