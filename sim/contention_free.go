@@ -153,7 +153,8 @@ func (e *contentionFree) finishRank(rank int32, s *rankState) {
 	s.end = s.begun + s.compute(e.after[rank], e.network) + e.endCost(e.network, rank)
 }
 
-// transfer carries a message from end to end.
+// transfer carries a message from end to end. It times the message as long as none has
+// waited.
 func (e *contentionFree) transfer(i, from, to int32) {
 	m := &e.messages[i]
 	a, b := &e.times.ranks[from], &e.times.ranks[to]
@@ -163,7 +164,6 @@ func (e *contentionFree) transfer(i, from, to int32) {
 	words := e.words(m)
 	step := max(a.timelineStep, b.timelineStep)
 	here := e.stepOf(e.round)
-	start := max(a.begun, b.begun)
 	hops, route := 1, []int32(nil)
 	if e.linksFollowPorts {
 		here.LinksInUse++
@@ -173,24 +173,28 @@ func (e *contentionFree) transfer(i, from, to int32) {
 		hops = len(route)
 		e.request(route, here)
 	}
-	took := e.messageTime(e.network, ends{from, to}, a.step, b.step, words, hops)
-	end := start + took
-	if took > 0 && !e.contended {
-		e.contended = e.mustWait(route, a, b, start, end)
-	}
 	e.undelivered--
 	here.Messages++
 	here.Words += words
-	e.times.span(step).cover(start, end)
-	e.times.delayNext(end, i)
-	if e.times.start != nil {
-		e.times.start[i], e.times.finish[i] = start, end
-	}
-	a.sending += took
-	b.receiving += took
-	b.receivedWords += words
-	if m.combine() {
-		b.combine += words
+	end := 0.0
+	if !e.contended {
+		start := max(a.begun, b.begun)
+		took := e.messageTime(e.network, ends{from, to}, a.step, b.step, words, hops)
+		end = start + took
+		if took > 0 {
+			e.contended = e.mustWait(route, a, b, start, end)
+		}
+		e.times.span(step).cover(start, end)
+		e.times.delayNext(end, i)
+		if e.times.start != nil {
+			e.times.start[i], e.times.finish[i] = start, end
+		}
+		a.sending += took
+		b.receiving += took
+		b.receivedWords += words
+		if m.combine() {
+			b.combine += words
+		}
 	}
 	if a.arrive(i, lastSent, step+1, end) {
 		e.endStep(from, a)

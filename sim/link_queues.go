@@ -1,5 +1,7 @@
 package sim
 
+import "math"
+
 // linkQueues are the queues of links. They are first come, first served, and a
 // message joins those of its route at once. It starts when it is at the head of
 // all, and leaves all when it has arrived.
@@ -39,12 +41,11 @@ func newLinkQueues(links linkTable) linkQueues {
 // number of messages that it waits for. Of each of these it is a waiter. Took is
 // the time from its start to its arrival, or infinite if that is unknown.
 func (l *linkQueues) join(queued []queuedMessage, i int32, route []int32, now, took float64) (waits int32) {
-	start := now
+	free := math.Float64bits(now) // in the order of the times, as these are not negative
 	for _, link := range route {
-		if at := l.links.at(link).freeAt(); at > start {
-			start = at
-		}
+		free = max(free, l.links.at(link).free())
 	}
+	start := math.Float64frombits(free)
 	late := start * (1 - rounding)
 	for _, link := range route {
 		last := l.links.at(link)

@@ -17,16 +17,15 @@ type linkTable struct {
 // A linkState is the use of one directed link. It has no float64, which would make
 // it 16 bytes long rather than 12.
 type linkState struct {
-	free [8]byte // when the link is free again
+	bits [8]byte // of when the link is free again
 	mark uint32  // the last round that requested it, and how: see contentionFree.request; 0 for none
 }
 
-func (l *linkState) freeAt() float64 {
-	return math.Float64frombits(binary.LittleEndian.Uint64(l.free[:]))
-}
+func (l *linkState) free() (bits uint64) { return binary.LittleEndian.Uint64(l.bits[:]) }
+func (l *linkState) freeAt() float64     { return math.Float64frombits(l.free()) }
 
 func (l *linkState) setFreeAt(at float64) {
-	binary.LittleEndian.PutUint64(l.free[:], math.Float64bits(at))
+	binary.LittleEndian.PutUint64(l.bits[:], math.Float64bits(at))
 }
 
 // A listedLink has its place by a hash of its id, or the next free place. A place
