@@ -86,12 +86,16 @@ func (s *processing) queuesForLinks() bool {
 func (s *processing) describe(rank, step int32) {
 	lo, hi := s.sent(step)
 	for i := lo; i < hi; i++ {
-		s.queued[i].from, s.progress[i].sendStep = rank, step
-		s.queued[i].holder = notWaiting
+		m := &s.queued[i]
+		m.from, m.message, m.size, m.holder = rank, i, s.messages[i].size, notWaiting
+		s.messages[i].to, s.progress[i].sendStep = i, step
 	}
 	lo, hi = s.received(step)
-	for _, r := range s.recvs[lo:hi] {
-		s.queued[r.message()].to, s.progress[r.message()].recvStep = rank, step
+	for k := lo; k < hi; k++ {
+		i := s.recvs[k].message()
+		m := &s.queued[i]
+		m.to, m.recv = rank, k
+		s.progress[i].recvStep = step
 	}
 }
 

@@ -52,7 +52,7 @@ type step struct {
 // receives it, and the other end has, the message is matched with its receive:
 // the first that is left in the step of those of its sender.
 type message struct {
-	to   int32  // the receiver; once matched, the complement of its receive; once queued, its number in queueing
+	to   int32  // the receiver; once matched, the complement of its receive; where messages wait, its number in queued: see times
 	size uint32 // its index in lengths, above the flags of a message
 }
 

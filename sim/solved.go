@@ -5,7 +5,8 @@ import (
 	"sort"
 )
 
-// solved is a program table whose times are known.
+// solved is a program table whose times are known. Where messages wait, its messages are
+// numbered as in queued, otherwise as in the program table.
 type solved struct {
 	*programTable
 	*network
@@ -15,15 +16,30 @@ type solved struct {
 	held  []int32          // a route, whose memory is used again
 }
 
-// endsOf returns the ranks of a message, and its steps there.
-func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
-	recv := ^p.messages[message].to
-	if recv < 0 {
-		recv = p.queued[^recv].recv
-	}
+// numberOf returns the number of a message of the program table.
+func (p *solved) numberOf(message int32) int32 {
 	if p.queued != nil {
-		of = p.queuedOf(message).ends
+		return p.messages[message].to
+	}
+	return message
+}
+
+// sizeOf returns the size of a message with its flags.
+func (p *solved) sizeOf(i int32) uint32 {
+	if p.queued != nil {
+		return p.queued[i].size
+	}
+	return p.messages[i].size
+}
+
+// endsOf returns the ranks of a message, and its steps there.
+func (p *solved) endsOf(i int32) (of ends, sent, received int32) {
+	message, recv := i, int32(0)
+	if p.queued != nil {
+		m := &p.queued[i]
+		of, message, recv = m.ends, m.message, m.recv
 	} else {
+		recv = ^p.messages[i].to
 		of.from = p.rankWith(message, firstSend)
 		of.to = p.rankWith(recv, firstRecv)
 	}
@@ -32,15 +48,6 @@ func (p *solved) endsOf(message int32) (of ends, sent, received int32) {
 
 func firstSend(s *step) int32 { return s.sends }
 func firstRecv(s *step) int32 { return s.recvs }
-
-// queuedOf returns a message where messages wait. Where they are work of processors, its
-// number is that of the program table.
-func (p *solved) queuedOf(message int32) *queuedMessage {
-	if at := p.messages[message].to; at >= 0 {
-		return &p.queued[at]
-	}
-	return &p.queued[message]
-}
 
 // rankWith returns the rank that has a message or a receive.
 func (p *solved) rankWith(i int32, first func(*step) int32) int32 {
@@ -71,17 +78,17 @@ func locate(i int32, n int, begin func(int) int32) int {
 
 // message returns a message, without its times unless they are recorded.
 func (p *solved) message(i int32) Message {
-	m := &p.messages[i]
+	m := message{size: p.sizeOf(i)}
 	of, sent, received := p.endsOf(i)
 	from, to := of.from, of.to
 	out := Message{
 		Step: int(max(p.steps[sent].timelineStep, p.steps[received].timelineStep)), From: int(from), To: int(to),
-		Words: p.words(m), Hops: len(p.route(from, to)), Combine: m.combine(),
+		Words: p.words(&m), Hops: len(p.route(from, to)), Combine: m.combine(),
 		SendStep: int(sent - p.first[from]), RecvStep: int(received - p.first[to]),
 	}
 	switch {
 	case p.queued != nil:
-		q := p.queuedOf(i)
+		q := &p.queued[i]
 		out.Ready, out.Start, out.End = q.start, q.start, q.finish
 		if q.holder != notWaiting {
 			out.Ready = q.ready
@@ -92,41 +99,25 @@ func (p *solved) message(i int32) Message {
 	return out
 }
 
-// sizeOf returns the size of a message with its flags.
-func (p *solved) sizeOf(message int32) uint32 {
-	if p.queued != nil {
-		return p.queuedOf(message).size
-	}
-	return p.messages[message].size
-}
-
-// triggerOf returns the message that all ranks waited for before a step, with Sync, or -1.
-func (p *solved) triggerOf(step int32) int32 {
-	if i := p.trigger[step]; i < 0 || p.queued == nil {
-		return i
-	}
-	return p.queued[p.trigger[step]].message
-}
-
 // cause returns the message that a step waited for last, or -1. For a step of
 // copies alone, that is the one that let it begin.
 func (p *solved) cause(step int32) int32 {
 	for first := p.first[p.rankOf(step)]; ; step-- {
 		lo, hi := p.sent(step)
-		for i := lo; i < hi; i++ {
-			if p.sizeOf(i)&lastSent != 0 {
+		for message := lo; message < hi; message++ {
+			if i := p.numberOf(message); p.sizeOf(i)&lastSent != 0 {
 				return i
 			}
 		}
 		lo, hi = p.received(step)
 		for _, r := range p.recvs[lo:hi] {
-			if p.sizeOf(r.message())&lastReceived != 0 {
-				return r.message()
+			if i := p.numberOf(r.message()); p.sizeOf(i)&lastReceived != 0 {
+				return i
 			}
 		}
 		switch {
 		case p.trigger != nil && p.trigger[step] >= 0:
-			return p.triggerOf(step)
+			return p.trigger[step]
 		case step == first:
 			return -1
 		}
@@ -137,7 +128,7 @@ func (p *solved) cause(step int32) int32 {
 func (p *solved) begunBy(step int32) int32 {
 	switch {
 	case p.trigger != nil:
-		return p.triggerOf(step)
+		return p.trigger[step]
 	case step == p.first[p.rankOf(step)]:
 		return -1
 	}
@@ -182,7 +173,7 @@ func (p *solved) criticalPath() (legs []Leg) {
 		leg := &legs[k]
 		leg.Message = p.message(i)
 		if leg.Waited = leg.Start - leg.Ready; leg.Waited > 0 {
-			leg.WaitedFor = p.nameOf(p.waitedFor(p.queuedOf(i)))
+			leg.WaitedFor = p.nameOf(p.waitedFor(&p.queued[i]))
 		}
 	}
 	if p.queued == nil && p.start == nil {
@@ -231,8 +222,8 @@ func (p *solved) workPath(slowest int32) (legs []Leg) {
 // held what it waited for, or that let the later of its ends begin its step.
 func (p *solved) preceding(i int32) int32 {
 	if p.queued != nil {
-		if m := p.queuedOf(i); m.holder != notWaiting && m.start > m.ready {
-			return p.queued[m.holder].message
+		if m := &p.queued[i]; m.holder != notWaiting && m.start > m.ready {
+			return m.holder
 		}
 	}
 	return p.begunBy(p.later(i))
@@ -310,7 +301,7 @@ func (p *solved) log(steps int) []Message {
 	}
 	log := make([]Message, len(p.messages))
 	for i, step := range stepOf {
-		log[next[step]] = p.message(int32(i))
+		log[next[step]] = p.message(p.numberOf(int32(i)))
 		next[step]++
 	}
 	return log

@@ -21,7 +21,7 @@ type times struct {
 	// is set: they then follow from the messages before.
 	start, finish []float64
 
-	queued []queuedMessage // of every message, where messages wait: see solved.queuedOf; otherwise nil
+	queued []queuedMessage // of every message, where messages wait; otherwise nil
 	works  *workTable      // where messages are work of processors; otherwise nil
 }
 
