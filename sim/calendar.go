@@ -1,5 +1,7 @@
 package sim
 
+import "math"
+
 // A heap is a binary heap: pop returns the least element.
 type heap []float64
 
@@ -57,29 +59,30 @@ const (
 // the simulation of a regular schedule, cost no more than an element of a list
 // each.
 type calendar struct {
-	times heap // those with an entry
-	at    map[float64]*[]event
+	times heap                // those with an entry
+	at    map[uint64]*[]event // by the bits of a time, which take less time to look up
 	spare []*[]event
 
 	last     *[]event // the entry that was added to last, and its time; nil if it is gone
 	lastTime float64
 }
 
-func newCalendar() calendar { return calendar{at: make(map[float64]*[]event)} }
+func newCalendar() calendar { return calendar{at: make(map[uint64]*[]event)} }
 
 func (c *calendar) add(time float64, e event) {
 	if c.last != nil && time == c.lastTime {
 		*c.last = append(*c.last, e)
 		return
 	}
-	list := c.at[time]
+	bits := math.Float64bits(time)
+	list := c.at[bits]
 	if list == nil {
 		if n := len(c.spare); n > 0 {
 			list, c.spare = c.spare[n-1], c.spare[:n-1]
 		} else {
 			list = new([]event)
 		}
-		c.at[time] = list
+		c.at[bits] = list
 		c.times.push(time)
 	}
 	*list = append(*list, e)
@@ -99,8 +102,9 @@ func (c *calendar) first() (time float64, any bool) {
 func (c *calendar) take(to float64, events []event) []event {
 	c.last = nil
 	for time, any := c.first(); any && notAfter(time, to); time, any = c.first() {
-		list := c.at[c.times.pop()]
-		delete(c.at, time)
+		bits := math.Float64bits(c.times.pop())
+		list := c.at[bits]
+		delete(c.at, bits)
 		events = append(events, *list...)
 		*list = (*list)[:0]
 		c.spare = append(c.spare, list)
