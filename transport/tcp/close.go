@@ -106,18 +106,17 @@ func (in *recvBuffer) dropSteps() {
 }
 
 // linger waits until all messages have left this machine, or their receivers have gone,
-// and tells each receiver then that this rank leaves.
+// and tells each receiver then that this rank leaves. If the endpoint fails meanwhile, what
+// had not left before may not be received: the receivers learn of the failure.
 func (e *Endpoint) linger(deadline time.Time) error {
-	for pause := time.Duration(0); ; pause = nextPause(pause) {
-		failed := e.engine.Failed()
-		err := transport.UndeliveredError{Rank: e.cfg.Rank, Peer: -1, Err: e.engine.Cause()}
+	err := transport.UndeliveredError{Rank: e.cfg.Rank}
+	for pause := time.Duration(0); !e.engine.Failed(); pause = nextPause(pause) {
+		err.Peer, err.Bytes = -1, 0
 		for _, l := range e.links {
 			if l == nil {
 				continue
 			}
-			if !failed {
-				l.leave()
-			}
+			l.leave()
 			if n := l.undelivered(); n > 0 {
 				if err.Bytes += n; err.Peer < 0 {
 					err.Peer = l.peer
@@ -127,8 +126,6 @@ func (e *Endpoint) linger(deadline time.Time) error {
 		switch {
 		case err.Bytes == 0:
 			return nil
-		case failed:
-			return &err
 		case time.Now().After(deadline):
 			err.Err = transport.ErrLinger
 			return &err
@@ -137,6 +134,8 @@ func (e *Endpoint) linger(deadline time.Time) error {
 		time.Sleep(pause)
 		e.engine.Lock()
 	}
+	err.Err = e.engine.Cause()
+	return &err
 }
 
 // unwritten returns an error if an endpoint that closes in the middle of a message has not
