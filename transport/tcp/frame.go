@@ -48,6 +48,10 @@ const (
 	outMax    = headerLen + textMax // bytes of a frame before its body
 	tagLen    = 8                   // bytes of a tag before a type
 
+	// exchangeMax is how many bytes of a message are in one frame while the receiver sends as
+	// well, and each of the two has a processor.
+	exchangeMax = 1 << 20
+
 	heldContextsMax = 128 << 10 // contexts that a peer may hold: more than it has messages of
 )
 

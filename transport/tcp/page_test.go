@@ -15,7 +15,7 @@ func TestThePageHasTheNumbersOfTheCode(t *testing.T) {
 	pagetest.CheckNumbers(t, "TCP", map[string]int64{
 		"version": version, "requestLen": int64(requestLen), "replyLen": int64(replyLen),
 		"ConnectTimeout": int64(network.ConnectTimeout), "HeadStart": int64(network.HeadStart), "TextMax": network.TextMax, "LossTimeout": int64(network.LossTimeout), "crossTimeout": int64(crossTimeout), "lookAgain": int64(lookAgain),
-		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "heldMax": heldMax, "copyMax": copyMax,
+		"headerLen": headerLen, "tagLen": tagLen, "callMax": callMax, "reasonMax": reasonMax, "bodyMax": bodyMax, "exchangeMax": exchangeMax, "heldMax": heldMax, "copyMax": copyMax,
 		"inLen": inLen, "directMin": directMin, "bulkLen": bulkLen, "overrunMax": overrunMax, "streamLen": streamLen,
 		"partialMax": partialMax, "heldContextsMax": heldContextsMax,
 		"readAheadPause": int64(readAheadPause), "readAheadMax": readAheadMax, "lingerPause": int64(lingerPause),

@@ -17,6 +17,7 @@ type sendBuffer struct {
 	held     map[uint32]struct{} // contexts in which the peer takes nothing now
 	ready    bool                // the peer has asked for a message, or resumed a context
 	broken   bool                // nothing can be written any more
+	full     bool                // the stream took less than it was offered
 	dropped  bool                // the message of the current frame was dropped
 	head     []byte              // what is not written of the current frame: what lies in buf,
 	body     []byte              // and what lies in the caller's memory
@@ -166,7 +167,7 @@ func (l *link) flush() {
 	s := &l.out
 	for l.phase == up && s.pending() {
 		if len(s.head)+len(s.body) == 0 {
-			s.nextFrame()
+			s.nextFrame(l.frameMax())
 		}
 		n, err := l.stream.write(s.head, s.body)
 		if n > 0 {
@@ -174,8 +175,9 @@ func (l *link) flush() {
 			k := min(n, len(s.head))
 			s.head, s.body = s.head[k:], s.body[n-k:]
 		}
+		s.full = err == errAgain
 		switch {
-		case err == errAgain:
+		case s.full:
 			return
 		case err != nil:
 			l.broken(err)
@@ -187,9 +189,22 @@ func (l *link) flush() {
 	l.taggedDone()
 }
 
-// nextFrame begins the next frame of the message that comes next. A short body is
-// copied behind its header, a long one stays where it is.
-func (s *sendBuffer) nextFrame() {
+// frameMax returns how many bytes of a message the next frame may have. Ranks that run at the
+// same time and exchange long messages read between the frames of their own: what is under way
+// stays in cache then, and neither finds its socket full and has to sleep.
+func (l *link) frameMax() int {
+	switch {
+	case len(l.out.held) > 0:
+		return heldMax
+	case !l.e.processors.Oversubscribed && (!l.in.queue.Idle() || l.expectsTagged()):
+		return exchangeMax
+	}
+	return bodyMax
+}
+
+// nextFrame begins the next frame of the message that comes next, with at most so many bytes
+// of it. A short body is copied behind its header, a long one stays where it is.
+func (s *sendBuffer) nextFrame(most int) {
 	if len(s.controls) > 0 {
 		s.head, s.controls, s.current = append(s.buf[:0], s.controls...), s.controls[:0], -1
 		return
@@ -199,10 +214,6 @@ func (s *sendBuffer) nextFrame() {
 	if m.frames {
 		s.head, m.sent, m.begun = m.data, len(m.data), true
 		return
-	}
-	most := bodyMax
-	if len(s.held) > 0 {
-		most = heldMax
 	}
 	h := header{kind: chunkFrame, body: min(len(m.data)-m.sent, most), total: len(m.data)}
 	call := ""

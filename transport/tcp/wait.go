@@ -181,7 +181,7 @@ func (e *Endpoint) arm() {
 		}
 		if l.want = l.wants(); l.want != 0 {
 			p.watching = append(p.watching, l)
-			p.full = p.full || l.want&writable != 0
+			p.full = p.full || l.want&writable != 0 && l.out.full
 		}
 	}
 }
