@@ -32,6 +32,7 @@ var tcp = table{
 			{17, 0, "binomial", "fewest steps"},
 		},
 		sched.AllReduce: {
+			{0, 2 << 20, "recursive-halving", "fewest bytes, and all ranks share the combining"},
 			{4, 16 << 10, "recursive-doubling", "fewest steps"},
 			{4, 64 << 10, "recursive-halving", "fewest bytes, and all ranks share the combining"},
 		},
