@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unique"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/algo"
@@ -228,7 +229,8 @@ func compile[T any](c *Comm, a *arguments[T]) (*call, error) {
 		Temporal: selection.Temporal(s.Collective, s.P, held),
 		Deferred: a.custom, Memory: &c.memory,
 	})
-	compiled.signature = describe(a.callKey, a.counts, opName, s.Algorithm)
+	// The ranks of a process share one text, so that to compare it is to compare addresses.
+	compiled.signature = unique.Make(describe(a.callKey, a.counts, opName, s.Algorithm)).Value()
 	compiled.size = compiled.plan.Size() + len(compiled.signature) + 8*(len(a.counts.in)+len(a.counts.out))
 	return compiled, nil
 }
