@@ -8,11 +8,10 @@ test:
 # Nothing in these directories is concurrent.
 SEQUENTIAL = docs|draw|model|sched|sim
 
-# verify has vetted everything. What takes longest comes first, and three packages run at a time:
-# many wait more than they compute.
+# verify has vetted everything. What takes longest comes first.
 race:
 	! grep -rnE '^\s*go [a-z]|\.Go\(' --include='*.go' $(subst |, ,$(SEQUENTIAL))
-	GORACE=atexit_sleep_ms=0 go test -race -short -vet=off -timeout 20m -p 3 ./transport/... ./command ./launch \
+	GORACE=atexit_sleep_ms=0 go test -race -short -vet=off -timeout 20m ./transport/... ./command ./launch \
 		$$(go list ./... | grep -vE '^([^/]*/){3}($(SEQUENTIAL))(/|$$)')
 
 verify:

@@ -37,6 +37,9 @@ var networkPrices = []string{"--ts", "20", "--tw", "0.004", "--ts-between", "100
 //
 // go test ./command -run TestHostsConfirmTheOrderOfTheCandidates -v prints all of them.
 func TestHostsConfirmTheOrderOfTheCandidates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector, processors take longer than the network")
+	}
 	hosts, inside := netns.Run(t)
 	if !inside {
 		return

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,12 +38,11 @@ func TestEndpointsKeepTheContract(t *testing.T) {
 }
 
 func TestEndpointsKeepTheContractInEveryOrderOfEvents(t *testing.T) {
-	var seed uint64
+	var seed atomic.Uint64
 	transporttest.Run(t, func(t *testing.T, n int) []transport.Endpoint {
 		ends := start(t, n)
 		for i, e := range ends {
-			seed++
-			ends[i] = transporttest.Faulty(e, transporttest.Faults{Seed: seed, Delay: 20 * time.Microsecond, Shuffle: true})
+			ends[i] = transporttest.Faulty(e, transporttest.Faults{Seed: seed.Add(1), Delay: 20 * time.Microsecond, Shuffle: true})
 		}
 		return ends
 	}, unbounded)

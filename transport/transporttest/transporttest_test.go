@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,10 +19,9 @@ const unbounded = "AnnouncementsWaitBeyondABoundAndKeepTheirOrder"
 func TestTheNaiveEndpointKeepsTheContract(t *testing.T) { Run(t, startNaive, unbounded) }
 
 func TestTheContractHoldsInEveryOrderOfEvents(t *testing.T) {
-	var seed uint64
+	var seed atomic.Uint64
 	Run(t, func(t *testing.T, n int) []transport.Endpoint {
-		seed++
-		return wrap(newNaive(n), Faults{Seed: seed, Delay: 20 * time.Microsecond, Shuffle: true})
+		return wrap(newNaive(n), Faults{Seed: seed.Add(1), Delay: 20 * time.Microsecond, Shuffle: true})
 	}, unbounded)
 }
 
