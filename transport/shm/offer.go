@@ -64,20 +64,8 @@ func (e *Endpoint) address(message []byte) uint64 {
 // isClaimed implements [progress.TaggedPeer.Claimed].
 func (l *link) isClaimed(s *progress.PendingSend) bool { return !l.e.state.decide(offer(s.Offer)) }
 
-// takeOffered takes a message that the peer has offered, now if a goroutine waits. Otherwise
-// the next one that does takes it: the caller may have something to send, for which the peer
-// waits.
+// takeOffered takes a message that the peer has offered.
 func (l *link) takeOffered(m *match.Tagged) {
-	if l.e.engine.Owned() {
-		l.readOffered(m)
-		return
-	}
-	l.tagged.offered = append(l.tagged.offered, m.Number)
-	l.e.polls.unflushed = true
-}
-
-// readOffered reads a message that the peer has offered, and not withdrawn.
-func (l *link) readOffered(m *match.Tagged) {
 	if !l.state.decide(offer(m.Offer.ID)) {
 		m.Done(match.ErrWithdrawn)
 		return

@@ -22,7 +22,6 @@ type taggedLink struct {
 	controls []controlFrame          // frames without contents that wait for room
 	frames   []taggedFrame           // messages and announcements that do
 	cleared  []*progress.PendingSend // messages whose contents the peer has asked for
-	offered  []uint32                // messages of the peer, by their numbers, that this rank reads when it waits
 	reading  []*progress.PendingSend // messages that the peer may read in this process's memory
 	copies   []announcedCopy         // for which no operation waits
 	held     int                     // what the eager messages of the peer count that were not received
@@ -199,14 +198,6 @@ func (e *Endpoint) flushTaggedFrames() {
 // is left.
 func (l *link) flushTagged() bool {
 	t := &l.tagged
-	for len(t.offered) > 0 {
-		number := t.offered[0]
-		t.offered = slices.Delete(t.offered, 0, 1)
-		l.e.polls.progressed = true
-		if m := l.e.engine.Tagged().Requested(l.peer, number); m != nil { // otherwise its communicator is revoked
-			l.readOffered(m)
-		}
-	}
 	for len(t.controls) > 0 && l.writeControl(t.controls[0]) {
 		t.controls = t.controls[1:]
 		l.e.polls.progressed = true

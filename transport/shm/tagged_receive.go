@@ -277,7 +277,7 @@ func (l *link) receiveAnnouncement(c *cell, k frameKind) bool {
 func (l *link) dropTagged() {
 	t := &l.tagged
 	(*hooks)(l.e).AddWaiters(l.peer, -len(t.copies))
-	t.controls, t.frames, t.cleared, t.offered, t.reading, t.copies, t.unsent = nil, nil, nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
+	t.controls, t.frames, t.cleared, t.reading, t.copies, t.unsent = nil, nil, nil, nil, nil, 0 // the messages of the frames end in PeerGone
 	l.e.engine.PeerGone(l.peer, l.err)
 	t.Drop()
 }
