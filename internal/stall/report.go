@@ -261,16 +261,22 @@ func (r *Report) Deadlock() deadlock.Cycle {
 	return deadlock.Find(stalls)
 }
 
-// Confirm strikes out the waits that an earlier report does not have: their ranks make
-// progress. What is left waited in all ranks at once, between the two reports.
-func (r *Report) Confirm(earlier *Report) {
+// Confirm strikes out the waits that a later report does not have: their ranks make progress.
+// What is left waited in all ranks at once, between the two reports. A rank that does not
+// answer in the later one is taken to wait as before.
+func (r *Report) Confirm(later *Report) {
 	for rank := range r.Ranks {
-		me, before := &r.Ranks[rank], earlier.Ranks[rank].Waits
-		me.Waits = slices.DeleteFunc(me.Waits, func(w Wait) bool {
-			isNew := !slices.ContainsFunc(before, func(b Wait) bool { return same(b.stall(), w.stall()) })
-			me.Moves = me.Moves || isNew
-			return isNew
-		})
+		switch later.Absent[rank] {
+		case Present:
+			me, after := &r.Ranks[rank], later.Ranks[rank].Waits
+			me.Waits = slices.DeleteFunc(me.Waits, func(w Wait) bool {
+				over := !slices.ContainsFunc(after, func(a Wait) bool { return same(a.stall(), w.stall()) })
+				me.Moves = me.Moves || over
+				return over
+			})
+		case HasLeft, Dead:
+			r.Ranks[rank], r.Absent[rank], r.Details[rank] = Rank{}, later.Absent[rank], later.Details[rank]
+		}
 	}
 }
 

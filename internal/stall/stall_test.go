@@ -110,6 +110,30 @@ func TestTheCauseIsTheRankThatTheOthersWaitFor(t *testing.T) {
 	}
 }
 
+// A deadlock that a second look does not refute is one, whoever does not answer by then.
+func TestALaterReportStrikesOutTheWaitsThatAreOver(t *testing.T) {
+	waits := func() []Rank { return []Rank{in(1, 0, 1), in(2, 0, 0)} }
+	for name, test := range map[string]struct {
+		ranks  []Rank
+		absent Absence // of rank 1
+		want   int     // ranks of the deadlock
+	}{
+		"both wait as before":       {waits(), Present, 2},
+		"rank 1 waits in a new one": {[]Rank{in(1, 0, 1), in(2, 1, 0)}, Present, 0},
+		"rank 1 does not answer":    {[]Rank{in(1, 0, 1), {}}, NoAnswer, 2},
+		"rank 1 has ended":          {[]Rank{in(1, 0, 1), {}}, Dead, 0},
+	} {
+		r, later := New(2), New(2)
+		copy(r.Ranks, waits())
+		copy(later.Ranks, test.ranks)
+		later.Absent[1] = test.absent
+		r.Confirm(later)
+		if got := len(r.Deadlock()); got != test.want {
+			t.Errorf("%s: a deadlock of %d ranks, want %d: %s", name, got, test.want, r.Text())
+		}
+	}
+}
+
 func TestRanksOfALargeJobAreGrouped(t *testing.T) {
 	r := New(64)
 	for rank := range r.Ranks {

@@ -46,15 +46,18 @@ func (c *Server) Explain(patience time.Duration) *stall.Report {
 	c.query.explaining.Lock()
 	defer c.query.explaining.Unlock()
 	report := c.states(patience)
-	if report.Deadlock() == nil {
-		return report
+	if report.Deadlock() != nil {
+		// A busy machine has the ranks look one after another, and ranks that take turns may
+		// then have waited in turn. A wait from before the last answer to after the next
+		// question is at the same time as the others.
+		report.Confirm(c.states(patience))
 	}
-	// A busy machine has the ranks look one after another, and ranks that take turns may
-	// then have waited in turn. A wait from before the last answer to after the next
-	// question is at the same time as the others.
-	again := c.states(patience)
-	again.Confirm(report)
-	return again
+	for rank, absent := range report.Absent {
+		if absent == stall.Present {
+			c.stalls.Cover(rank, report.Ranks[rank].Waits)
+		}
+	}
+	return report
 }
 
 // states asks all ranks once.
@@ -108,7 +111,6 @@ func (c *Server) collect(patience time.Duration) (report *stall.Report, silent [
 		switch {
 		case q.states[rank] != nil:
 			report.Ranks[rank] = *q.states[rank]
-			c.stalls.Cover(rank, q.states[rank].Waits)
 		case m.left:
 			report.Absent[rank] = stall.HasLeft
 		case m.ended != "":

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/internal/stall"
+	"github.com/chorale-go/chorale/transport"
 )
 
 // A busy machine has the ranks look one after another. Of ranks that take turns, each then
@@ -21,6 +22,7 @@ func TestOnlyRanksThatWaitAtTheSameTimeAreInADeadlock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTestServer(t, 2)
+			c.stalls = stall.NewTracker(2, 0) // what lasts is due at once
 			ranks := []*rawConn{joinRaw(t, c, 0), joinRaw(t, c, 1)}
 			report := make(chan *stall.Report)
 			go func() { report <- c.Explain(time.Hour) }()
@@ -33,6 +35,13 @@ func TestOnlyRanksThatWaitAtTheSameTimeAreInADeadlock(t *testing.T) {
 			}
 			if r := <-report; len(r.Deadlock()) != test.want {
 				t.Errorf("a deadlock of %d ranks, want %d: %s", len(r.Deadlock()), test.want, r.Text())
+			}
+			// What began between the queries may last for ever, and was not reported.
+			for rank, number := range test.waits[1] {
+				wait := transport.Stall{Message: "recv", Tag: 1, Wait: uint64(number), Peers: []int{1 - rank}}
+				if due, want := c.stalls.Record(rank, []transport.Stall{wait}), number != test.waits[0][rank]; due != want {
+					t.Errorf("rank %d: it is due is %t, want %t", rank, due, want)
+				}
 			}
 		})
 	}
