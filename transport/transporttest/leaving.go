@@ -26,11 +26,6 @@ var leavingClaims = []claim{
 	{"ASecondCloseDoesNotWait", testSecondClose},
 }
 
-// sleepingClaims sleep until it is later, all at the same time.
-var sleepingClaims = []string{
-	"WhatWasSentArrivesHoweverLateItsReceiverComes", "WhatWasSentArrivesThoughCloseEndsAnExchange", "CloseInTheMiddleOfAMessageSaysWhatItLoses",
-}
-
 // later is how long a receiver computes before it receives: longer than any leaving
 // rank takes that does not wait for its receivers.
 const later = 1500 * time.Millisecond
