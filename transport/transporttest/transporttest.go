@@ -22,8 +22,7 @@ import (
 )
 
 // Start makes the n endpoints of a fresh job; endpoint i has rank i. The suite
-// closes the endpoints. Start registers whatever else must end in t.Cleanup. Claims that sleep
-// do so at the same time: several goroutines may call it.
+// closes the endpoints. Start registers whatever else must end in t.Cleanup.
 type Start func(t *testing.T, n int) []transport.Endpoint
 
 // timeout bounds every claim: an operation that takes longer hangs. No claim waits
