@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 // startedClaims: tagged messages that are started and waited for later.
@@ -17,6 +19,7 @@ var startedClaims = []claim{
 	{"AReceiveFromAnyRankTakesItsTurnAmongTheOthers", testPostedAnyOrder},
 	{"StartedSendsArriveInTheOrderInWhichTheyWereStarted", testStartedOrder},
 	{"ARankThatWaitsMakesProgressForAllThatItHasStarted", testProgressOfAll},
+	{"ARankThatLooksForAMessageMakesProgressForOthers", testProgressOfLooks},
 	{"ProgressLetsARequestEndWithoutWaiting", testProgress},
 	{"AMessageThatAPostedReceiveCannotTakeGoesToTheNext", testPostedMisfit},
 	{"ARequestIsCanceledAlone", testCancelRequest},
@@ -207,6 +210,56 @@ func testProgressOfAll(t *testing.T, start Start) {
 				return errors.Join(err, sendTagged(ctx, e, 0, match, tagged(9, 10)))
 			})
 		})
+	}
+}
+
+// The peer sends what this rank looks for when the message before has been received, for which
+// nobody waits. Each look may have seen the announcement before or after the receive was posted.
+func testProgressOfLooks(t *testing.T, start Start) {
+	next := transport.Match{Context: match.Context, Tag: match.Tag + 1}
+	looks := map[string]func(ctx context.Context, e transport.Endpoint) (bool, error){
+		"Probe": func(ctx context.Context, e transport.Endpoint) (bool, error) {
+			_, found, err := e.Probe(ctx, 0, next, false)
+			return found, err
+		},
+		"TryRecv": func(ctx context.Context, e transport.Endpoint) (bool, error) {
+			_, found, err := e.TryRecv(ctx, 0, next, "bytes", nil)
+			return found, err
+		},
+	}
+	for name, look := range looks {
+		for _, announced := range []bool{false, true} {
+			j := open(t, start, 2)
+			data := tagged(1, 200_000)
+			sent := cluster.Begin(j.ctx, func(ctx context.Context) error {
+				return errors.Join(sendTagged(ctx, j.ends[0], 1, match, data), sendTagged(ctx, j.ends[0], 1, next, nil))
+			})
+			if announced {
+				if _, _, err := j.ends[1].Probe(j.ctx, 0, match, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := startRecv(j.ctx, j.ends[1], 0, match, len(data))
+			found, err := false, error(nil)
+			for !found && err == nil && j.ctx.Err() == nil {
+				runtime.Gosched()
+				found, err = look(j.ctx, j.ends[1])
+			}
+			if err := errors.Join(err, j.ctx.Err()); err != nil {
+				t.Fatalf("%s, announced %t: %v", name, announced, err)
+			}
+			if err := errors.Join(waitFor(j.ends[1], r), r.has(0, data)); err != nil {
+				t.Errorf("%s, announced %t: %v", name, announced, err)
+			}
+			if name == "Probe" {
+				if err := recvTagged(j.ctx, j.ends[1], 0, next, nil); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 
