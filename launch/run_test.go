@@ -124,6 +124,21 @@ func TestTheSecondInterruptDoesNotWaitForABlockedOutput(t *testing.T) {
 }
 
 func TestAnInterruptSaysAtOnceWhichRanksAreWaitedFor(t *testing.T) {
+	const want = "chorale: ended by signal 2 (interrupt): ranks 0, 2 have not ended; another Ctrl-C kills them at once, as the launcher does after 1h0m0s\n"
+	// On a busy machine rank 1 may take longer to end, and then it is waited for.
+	late := strings.Replace(want, "ranks 0, 2", "ranks 0–2", 1)
+	said, err := late, error(nil)
+	for runs := 0; said == late && runs < 5; runs++ {
+		said, err = interrupted(t)
+	}
+	if Status(err) != 130 || said != want {
+		t.Errorf("%v\ngot  %q\nwant %q", err, said, want)
+	}
+}
+
+// interrupted runs three ranks, of which rank 1 ends at an interrupt, interrupts them once
+// all have begun, and again when the launcher has said what it waits for. It returns that.
+func interrupted(t *testing.T) (said string, err error) {
 	signals := make(chan os.Signal, 1)
 	cfg := shell(t, "test $CHORALE_RANK = 1 || trap '' INT; echo ready; while :; do sleep 1; done")
 	cfg.Size, cfg.Signals, cfg.Grace = 3, signals, time.Hour
@@ -137,10 +152,10 @@ func TestAnInterruptSaysAtOnceWhichRanksAreWaitedFor(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	var said lockedBuilder
+	var text lockedBuilder
 	cfg.Stderr = writerFunc(func(p []byte) (int, error) {
-		n, err := said.Write(p)
-		if strings.Contains(said.String(), "another Ctrl-C") {
+		n, err := text.Write(p)
+		if strings.Contains(text.String(), "another Ctrl-C") {
 			select {
 			case signals <- syscall.SIGINT:
 			default:
@@ -148,11 +163,8 @@ func TestAnInterruptSaysAtOnceWhichRanksAreWaitedFor(t *testing.T) {
 		}
 		return n, err
 	})
-	err := Run(t.Context(), cfg)
-	const want = "chorale: ended by signal 2 (interrupt): ranks 0, 2 have not ended; another Ctrl-C kills them at once, as the launcher does after 1h0m0s\n"
-	if Status(err) != 130 || said.String() != want {
-		t.Errorf("%v\ngot  %q\nwant %q", err, said.String(), want)
-	}
+	err = Run(t.Context(), cfg)
+	return text.String(), err
 }
 
 func TestTwoInterruptsAtOnceCountAsOne(t *testing.T) {
