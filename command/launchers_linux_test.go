@@ -100,13 +100,17 @@ func (l jobLauncher) start(t *testing.T, args ...string) *launchedJob {
 	return j
 }
 
-// wait returns the exit status of the launcher.
+// wait returns the exit status of the launcher, as a shell has it: 128 and the number of the
+// signal that has ended it, if one has.
 func (j *launchedJob) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-j.ended:
 	case <-time.After(time.Minute):
 		t.Fatalf("%q has not ended after a minute:\n%s", j.cmd.Args, &j.out)
+	}
+	if status := j.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal())
 	}
 	return j.cmd.ProcessState.ExitCode()
 }
