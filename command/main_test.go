@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/chorale-go/chorale/internal/machine"
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -83,14 +84,10 @@ func TestCommand(t *testing.T) {
 	})
 }
 
-// freePort returns a port at which nothing listened a moment ago.
+// freePort returns a port at which nothing listens.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String()) // it has one
+	t.Helper()
+	_, port, _ := net.SplitHostPort(testenv.FreeAddress(t, "127.0.0.1")) // it has one
 	return port
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/network"
 	"github.com/chorale-go/chorale/internal/proof"
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/launch/join"
 )
 
@@ -48,7 +49,7 @@ func startByHandWith(t *testing.T, size int, input *os.File, env func(rank int) 
 		t.Fatal(err)
 	}
 	b := &byHand{t: t, dir: t.TempDir()}
-	rendezvous := freeAddress(t)
+	rendezvous := testenv.FreeAddress(t, "127.0.0.1")
 	for rank := range size {
 		r := &handRank{cmd: exec.Command(self, args...)}
 		if input != nil {
@@ -67,17 +68,6 @@ func startByHandWith(t *testing.T, size int, input *os.File, env func(rank int) 
 		b.ranks = append(b.ranks, r)
 	}
 	return b
-}
-
-// freeAddress returns an address of this host at which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // wait returns the exit status of each rank, -1 where a signal ended it.
@@ -168,7 +158,7 @@ func TestRanksMeetAtEveryLoopbackAddress(t *testing.T) {
 			continue
 		}
 		l.Close()
-		_, port, _ := net.SplitHostPort(l.Addr().String()) // it has one
+		_, port, _ := net.SplitHostPort(testenv.FreeAddress(t, address)) // it has one
 		b := startByHand(t, 2, setAll("CHORALE_RENDEZVOUS="+net.JoinHostPort(address, port)), "ring", "1")
 		if statuses := b.wait(); slices.Max(statuses) != 0 {
 			t.Errorf("%s: %v\n%s", address, statuses, b)

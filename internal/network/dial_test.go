@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // A listener of a test accepts connections, and says its name to each, unless it has none.
@@ -58,17 +60,6 @@ func (l *listener) untilAllAreClosed() {
 	}
 }
 
-// refused returns an address at which nothing listens.
-func refused(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.Addr().String()
-}
-
 // want returns a handshake with a process of a name.
 func want(name string) func(context.Context, net.Conn) (net.Conn, error) {
 	return func(_ context.Context, conn net.Conn) (net.Conn, error) {
@@ -93,7 +84,7 @@ func TestTheFirstWhoseHandshakeSucceedsIsTaken(t *testing.T) {
 		addresses []string
 	}{
 		{"alone", []string{right.address()}},
-		{"behind one that refuses", []string{refused(t), right.address()}},
+		{"behind one that refuses", []string{testenv.FreeAddress(t, "127.0.0.1"), right.address()}},
 		{"behind another process", []string{wrong.address(), right.address()}},
 		{"behind one that says nothing", []string{silent.address(), silent.address(), right.address()}},
 		{"before one that says nothing", []string{right.address(), silent.address()}},
@@ -114,7 +105,7 @@ func TestTheFirstWhoseHandshakeSucceedsIsTaken(t *testing.T) {
 }
 
 func TestTheErrorListsAllThatWasTried(t *testing.T) {
-	wrong, nothing := listen(t, "wrong"), refused(t)
+	wrong, nothing := listen(t, "wrong"), testenv.FreeAddress(t, "127.0.0.1")
 	_, err := dial(t.Context(), &nowhere, []string{wrong.address(), nothing, "nowhere:4711"}, want("right"))
 	var all *DialError
 	if !errors.As(err, &all) || len(all.Attempts) != 3 || all.Cause != nil {
@@ -128,7 +119,7 @@ func TestTheErrorListsAllThatWasTried(t *testing.T) {
 }
 
 func TestADialEndsWithItsContextAndSaysHowFarItHasCome(t *testing.T) {
-	silent, nothing := listen(t, ""), refused(t)
+	silent, nothing := listen(t, ""), testenv.FreeAddress(t, "127.0.0.1")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	_, err := Dial(ctx, []string{nothing, silent.address()}, func(_ context.Context, conn net.Conn) (net.Conn, error) {

@@ -108,10 +108,14 @@ func (s *cluster) configure() {
 			}
 		}
 	}
-	ports := freePorts(s.t, 1+len(Nodes))
+	var ports []string
+	for range 1 + len(Nodes) {
+		_, port, _ := net.SplitHostPort(testenv.FreeAddress(s.t, "127.0.0.1")) // it has one
+		ports = append(ports, port)
+	}
 	conf := fmt.Sprintf(`ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
-SlurmctldPort=%[1]d
+SlurmctldPort=%[1]s
 SlurmUser=%[2]s
 SlurmdUser=%[2]s
 AuthType=auth/munge
@@ -130,26 +134,12 @@ ReturnToService=2
 KillWait=2
 `, ports[0], self.Username, s.dir)
 	for i, node := range Nodes {
-		conf += fmt.Sprintf("NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=4\n", node, ports[1+i])
+		conf += fmt.Sprintf("NodeName=%s NodeHostname=localhost NodeAddr=127.0.0.1 Port=%s CPUs=4\n", node, ports[1+i])
 	}
 	conf += "PartitionName=all Nodes=ALL Default=YES State=UP\n"
 	if err := os.WriteFile(s.path("slurm.conf"), []byte(conf), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// freePorts returns ports at which nothing listened a moment ago.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close() // when all are known, so that they differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 func (s *cluster) startMunge() {

@@ -1,5 +1,5 @@
 // Package testenv decides what a test does that lacks something of its environment,
-// such as a program that it runs.
+// such as a program that it runs, and finds free ports for tests.
 package testenv
 
 import (
