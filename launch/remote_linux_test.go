@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,14 +31,16 @@ func TestRanksElsewhereStopAndContinueWithTheirLauncher(t *testing.T) {
 	defer launcher.Process.Kill()
 	pids := regexp.MustCompile(`(?m)^\d+\n`)
 	await(t, "all ranks run", func() bool { return len(pids.FindAllString(stdout.String(), -1)) == 3 })
+	// The launcher stops after its ranks: a signal that continues it before would be lost.
+	processes := append(strings.Fields(stdout.String()), strconv.Itoa(launcher.Process.Pid))
 	for range 2 {
 		launcher.Process.Signal(syscall.SIGTSTP)
-		for _, pid := range pids.FindAllString(stdout.String(), -1) {
-			awaitState(t, strings.TrimSpace(pid), "is stopped", func(state string) bool { return state == "T" })
+		for _, pid := range processes {
+			awaitState(t, pid, "is stopped", func(state string) bool { return state == "T" })
 		}
 		launcher.Process.Signal(syscall.SIGCONT)
-		for _, pid := range pids.FindAllString(stdout.String(), -1) {
-			awaitState(t, strings.TrimSpace(pid), "runs", func(state string) bool { return state != "T" })
+		for _, pid := range processes {
+			awaitState(t, pid, "runs", func(state string) bool { return state != "T" })
 		}
 	}
 	launcher.Process.Signal(syscall.SIGTERM)
