@@ -158,8 +158,9 @@ func TestRanksRunOnHostsThatSSHReaches(t *testing.T) {
 	if err := launcher.Run(); err != nil || strings.Count(stdout.String(), "token 5\n") != 5 {
 		t.Errorf("%v\n%s%s", err, stdout, stderr)
 	}
-	// Ranks 1 and 2, which have no input, fail when rank 0 has had time to print its own.
-	launcher, stdout, stderr = l.launcher("a,b:2", "sh", "-c", "cat; echo $SSH_CONNECTION; test $CHORALE_RANK = 0 || sleep 2; exit $CHORALE_RANK")
+	// Ranks 1 and 2, which have no input, fail when rank 0 has printed its own.
+	script := "cat; echo $SSH_CONNECTION; if [ $CHORALE_RANK = 0 ]; then touch " + l.path("printed") + "; else until [ -e " + l.path("printed") + " ]; do sleep 0.1; done; fi; exit $CHORALE_RANK"
+	launcher, stdout, stderr = l.launcher("a,b:2", "sh", "-c", script)
 	launcher.Stdin = strings.NewReader("a line\n")
 	launcher.Run()
 	if !strings.Contains(stdout.String(), "a line\n10.99.0.1 ") || !regexp.MustCompile(`rank [12] on host b exited with status [12]\n$`).MatchString(stderr.String()) {
