@@ -276,10 +276,7 @@ func TestAnOutputThatIsBlockedKeepsNoSignalFromOtherHosts(t *testing.T) {
 	cfg := shellOn(t, "a", "while :; do echo y; done")
 	cfg.Signals, cfg.Grace = signals, time.Hour
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
-		signals <- syscall.SIGINT
-		time.Sleep(2 * repeatTime) // a signal within repeatTime would count as the first one
-		signals <- syscall.SIGINT
-		<-blocked
+		interruptAgain(signals, blocked)
 		return len(p), nil
 	})
 	if r := runRemotely(t, cfg); Status(r.end) != 130 {

@@ -111,15 +111,30 @@ func TestTheSecondInterruptDoesNotWaitForABlockedOutput(t *testing.T) {
 	cfg := shell(t, "trap '' INT; echo ready; while :; do sleep 1; done")
 	cfg.Size, cfg.Signals, cfg.Grace = 1, signals, time.Hour
 	cfg.Stdout = writerFunc(func(p []byte) (int, error) {
-		signals <- syscall.SIGINT
-		time.Sleep(2 * repeatTime) // a signal within repeatTime would count as the first one
-		signals <- syscall.SIGINT
-		<-blocked
+		interruptAgain(signals, blocked)
 		return len(p), nil
 	})
 	err := Run(t.Context(), cfg)
 	if err == nil || Status(err) != 130 {
 		t.Errorf("%v, status %d; want status 130", err, Status(err))
+	}
+}
+
+// interruptAgain interrupts a launcher twice, and blocks until the test is over. A signal within
+// repeatTime counts as the one before: if the launcher was late to read the clock when it had
+// the first one, the third is the second that counts.
+func interruptAgain(signals chan<- os.Signal, over <-chan struct{}) {
+	for pause := 2 * repeatTime; ; pause = 3 * forceTimeout {
+		select {
+		case signals <- syscall.SIGINT:
+		case <-over:
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-over:
+			return
+		}
 	}
 }
 
