@@ -70,6 +70,14 @@ func startByHandWith(t *testing.T, size int, input *os.File, env func(rank int) 
 	return b
 }
 
+// await waits until each of these ranks has printed a text.
+func (b *byHand) await(text string, ranks ...*handRank) {
+	b.t.Helper()
+	for _, r := range ranks {
+		await(b.t, "a rank prints "+text, func() bool { return strings.Contains(r.out.String(), text) })
+	}
+}
+
 // wait returns the exit status of each rank, -1 where a signal ended it.
 func (b *byHand) wait() (statuses []int) {
 	b.t.Helper()
@@ -216,11 +224,7 @@ func TestRanksThatComputeEndWithARank(t *testing.T) {
 			defer input.Close()
 			defer w.Close()
 			b := startByHandWith(t, 3, input, nil, "compute", test.rank, test.how)
-			for _, r := range b.ranks {
-				for !strings.Contains(r.out.String(), "joined") {
-					time.Sleep(time.Millisecond)
-				}
-			}
+			b.await("joined", b.ranks...)
 			w.Close()
 			statuses := b.wait()
 			for rank, status := range statuses {
@@ -243,9 +247,7 @@ func TestRankZeroWaitsForTheRanksThatGoOn(t *testing.T) {
 	}
 	defer input.Close()
 	b := startByHandWith(t, 3, input, nil, "leave0")
-	for !strings.Contains(b.ranks[0].out.String(), "leaves") {
-		time.Sleep(time.Millisecond)
-	}
+	b.await("leaves", b.ranks[0])
 	time.Sleep(100 * time.Millisecond) // for a rank 0 that does not wait
 	w.Close()
 	if statuses := b.wait(); slices.Max(statuses) != 0 || slices.Min(statuses) != 0 {
@@ -262,9 +264,7 @@ func TestTheSecretIsInAFileUntilAllRanksHaveJoined(t *testing.T) {
 	defer input.Close()
 	defer w.Close()
 	b := startByHandWith(t, 3, input, nil, "leave0")
-	for !strings.Contains(b.ranks[0].out.String(), "leaves") {
-		time.Sleep(time.Millisecond)
-	}
+	b.await("leaves", b.ranks[0])
 	if left, err := filepath.Glob(filepath.Join(b.dir, "chorale", "*")); left != nil || err != nil {
 		t.Errorf("while the ranks go on, there is %v, %v", left, err)
 	}

@@ -61,11 +61,7 @@ func TestAHostThatIsUnpluggedIsLostToAllRanks(t *testing.T) {
 	}
 	for _, program := range [][]string{{"ring", "1000000"}, {"await"}} {
 		b := startOnTwoHosts(t, hosts, 4, nil, program...)
-		for _, r := range b.ranks {
-			for !strings.Contains(r.out.String(), "joined") {
-				time.Sleep(time.Millisecond)
-			}
-		}
+		b.await("joined", b.ranks...)
 		hosts[0].IP(t, "link", "set", "eth0", "down")
 		unplugged := time.Now()
 		statuses := b.wait()
