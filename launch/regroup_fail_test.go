@@ -49,6 +49,9 @@ var failedRegroups = map[string]struct {
 		if err == nil || !strings.HasSuffix(err.Error(), "no time") {
 			return fmt.Errorf("its own error is %w", err)
 		}
+		if err := ep.Send(context.Background(), 0, gaveUpInTime, "byte", []byte{1}); err != nil {
+			return err
+		}
 		return retry(env, 3)
 	}, "rank 2: the rank gave up: no time", 3},
 	"has other members": {func(ep transport.Endpoint, env JobEnv) error {
@@ -68,6 +71,10 @@ var failedRegroups = map[string]struct {
 	}, "rank 2: the rank is lost: it gave up joining: no memory without joining the job", 3},
 }
 
+// gaveUpInTime matches the message that rank 2 has had no time: rank 0 regroups then. Else both
+// might regroup at the same time, on a busy machine.
+var gaveUpInTime = transport.Match{Context: transport.ResilientContext(0), Tag: 3}
+
 // regroupTwice CASE has the first Regroup fail, and the second one succeed.
 func regroupTwice(args []string) error {
 	test := failedRegroups[args[0]]
@@ -79,7 +86,12 @@ func regroupTwice(args []string) error {
 	if env.Rank == 2 {
 		return test.rank2(ep, env)
 	}
-	if env.Rank == 0 {
+	switch {
+	case env.Rank == 0 && args[0] == "has no time":
+		if _, err := ep.Recv(context.Background(), 2, gaveUpInTime, "byte", make([]byte, 1)); err != nil {
+			return err
+		}
+	case env.Rank == 0:
 		time.Sleep(150 * time.Millisecond)
 	}
 	_, _, err = env.Regroup(context.Background(), 1, []int{0, 1, 2})
