@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,6 +176,7 @@ func newcomers(args []string) error {
 		switch first := isFirst(args[1]); {
 		case args[0] == "sleeps":
 			fmt.Println("sleeps")
+			touch(args[1], "anew")
 			time.Sleep(time.Hour)
 		case args[0] == "dies" && first:
 			end("killed")
@@ -190,6 +192,7 @@ func newcomers(args []string) error {
 		}
 		if args[0] == "waits" {
 			fmt.Println("waits")
+			touch(args[1], "anew")
 		}
 	}
 	ep, env, err := Join(context.Background())
@@ -213,7 +216,8 @@ func newcomers(args []string) error {
 		return err
 	}
 	if args[0] == "waits" || args[0] == "sleeps" {
-		time.Sleep(300 * time.Millisecond)
+		awaitFile(args[1], "anew")
+		time.Sleep(300 * time.Millisecond) // for a newcomer to wait in its Join
 		return nil
 	}
 	for id := range uint64(5) {
@@ -232,6 +236,22 @@ func newcomers(args []string) error {
 		return err
 	}
 	return errors.New("too many failures")
+}
+
+// touch makes a file, for which awaitFile waits in another process.
+func touch(dir, name string) {
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+		panic(err)
+	}
+}
+
+func awaitFile(dir, name string) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return
+		}
+	}
+	panic("after 30 s, there is no file " + name)
 }
 
 // isFirst reports whether no other process has called it with that directory.
@@ -275,13 +295,17 @@ func TestANewcomerThatNobodyNeedsEndsQuietly(t *testing.T) {
 		r := new(result)
 		cfg := continuing(config(t, 2, "newcomers", what, t.TempDir()), r)
 		cfg.Respawn, cfg.Grace = 1, 100*time.Millisecond
-		begun := time.Now()
+		var begun time.Time // of the newcomer: until then it takes as long as processes take to start
+		cfg.Stdout = writerFunc(func(p []byte) (int, error) {
+			begun = time.Now()
+			return r.out.Write(p)
+		})
 		err := Run(t.Context(), cfg)
 		if said := r.err.String(); err != nil || strings.Count(said, "\n") != 1 || !strings.Contains(said, "rank 1 was lost: killed by signal 9 (killed); it is started anew, and the others go on\n") || !strings.Contains(r.out.String(), what) {
 			t.Errorf("%s: %v\n%s%s", what, err, &r.out, &r.err)
 		}
 		if took := time.Since(begun); took > 5*time.Second {
-			t.Errorf("%s: the job takes %v", what, took)
+			t.Errorf("%s: the job ends %v after the newcomer has begun", what, took)
 		}
 	}
 }
