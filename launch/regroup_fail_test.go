@@ -208,8 +208,8 @@ func newcomers(args []string) error {
 	if _, err := agreeOn(ep, 0); err != nil {
 		return err
 	}
+	awaitAgreed(ep, jobRanks(env), []int{1})
 	if env.Rank == 1 {
-		time.Sleep(20 * time.Millisecond)
 		end("killed")
 	}
 	if err := awaitLoss(ep, 1); err != nil {
@@ -327,8 +327,8 @@ func pending([]string) error {
 	if _, err := agreeOn(ep, 0); err != nil {
 		return err
 	}
+	awaitAgreed(ep, jobRanks(env), []int{2})
 	if env.Rank == 2 {
-		time.Sleep(20 * time.Millisecond)
 		end("killed")
 	}
 	if err := awaitLoss(ep, 2); err != nil {

@@ -225,8 +225,8 @@ func regroupTogether([]string) error {
 			return err
 		}
 	}
+	awaitAgreed(newer, jobRanks(env), []int{1})
 	if env.Rank == 1 {
-		time.Sleep(20 * time.Millisecond)
 		end("killed")
 	}
 	for _, ep := range eps {

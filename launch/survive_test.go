@@ -13,7 +13,7 @@ import (
 
 // survive RANK END joins. One rank ends: killed, or with a status. The others wait for its message, and say when they are told that it is lost.
 func survive(args []string) error {
-	ep, _, err := Join(context.Background())
+	ep, env, err := Join(context.Background())
 	if err != nil {
 		return err
 	}
@@ -22,8 +22,8 @@ func survive(args []string) error {
 		return err
 	}
 	lost, _ := strconv.Atoi(args[0])
+	awaitAgreed(ep, jobRanks(env), []int{lost})
 	if ep.Rank() == lost {
-		time.Sleep(20 * time.Millisecond)
 		fmt.Println("ends", time.Now().UnixMicro())
 		end(args[1])
 	}
