@@ -103,7 +103,7 @@ func testLostRankUnder(t *testing.T, l launchertest.Launcher) {
 
 // A program's error is that of the job, and its text is printed.
 func testFailedRankUnder(t *testing.T, l launchertest.Launcher) {
-	if status, out := runUnder(t, l, "gaveup"); status != 1 || !strings.Contains(out, "the disk is full") {
+	if status, out := runUnder(t, l, "gaveup", t.TempDir()); status != 1 || !strings.Contains(out, "the disk is full") {
 		t.Errorf("status %d, want 1 and the reason:\n%s", status, out)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,18 +262,26 @@ func awaitOther([]string) error {
 	return receive(ep, (ep.Rank()+ep.Size()/2)%ep.Size(), make([]byte, 1))
 }
 
-// gaveUp makes rank 1 give up before any rank has a connection to it, and rank 0 need it.
-func gaveUp([]string) error {
+// gaveUp DIR makes rank 1 give up and leave before any rank has a connection to it, and rank 0
+// need it. Rank 1 ends when rank 0 has heard why.
+func gaveUp(args []string) error {
+	signal.Ignore(syscall.SIGTERM) // the other rank ends first, and this one may be late
 	ep, _, err := Join(context.Background())
 	if err != nil {
 		return err
 	}
 	defer ep.Close()
 	if ep.Rank() == 0 {
-		return receive(ep, 1, make([]byte, 1))
+		awaitFile(args[0], "left")
+		err := receive(ep, 1, make([]byte, 1))
+		touch(args[0], "heard")
+		return err
 	}
 	full := errors.New("the disk is full")
 	ep.Abort(full)
+	ep.Close()
+	touch(args[0], "left")
+	awaitFile(args[0], "heard")
 	return full
 }
 

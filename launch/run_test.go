@@ -281,7 +281,7 @@ func TestManyJobsAtOnceDoNotInterfere(t *testing.T) {
 
 func TestARankThatGaveUpIsNamedWithItsReasonBeforeFirstContact(t *testing.T) {
 	for _, transport := range []string{"tcp", "auto"} {
-		cfg := config(t, 2, "gaveup")
+		cfg := config(t, 2, "gaveup", t.TempDir())
 		r := new(result)
 		cfg.Transport, cfg.Stdout, cfg.Stderr = transport, &r.out, &r.err
 		if err := Run(t.Context(), cfg); err == nil {
