@@ -2,6 +2,8 @@ package command
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,27 +103,50 @@ func appendPID(file string) {
 	fmt.Fprintln(f, os.Getpid())
 }
 
-// stalling KIND makes the others wait for the last rank, or ranks for each other, until there
-// is a file named release: its lines are in the reports.
-func stalling() {
-	released := func() {
-		for {
-			if _, err := os.Stat("release"); err == nil {
-				return
-			}
-			time.Sleep(time.Millisecond)
+// poll returns when a condition holds, and panics if it does not within 30 s.
+func poll(what string, holds func() bool) {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			panic("after 30 s, it is not so that " + what)
 		}
 	}
+}
+
+// awaitFile returns when there is a file.
+func awaitFile(name string) {
+	poll("there is a file "+name, func() bool {
+		_, err := os.Stat(name)
+		return err == nil
+	})
+}
+
+// meet returns when all ranks of a job have called it with this name. It makes no call of the
+// library. Ranks on several hosts are told the same address of their launcher.
+func meet(c *chorale.Comm, name string) {
+	job := cmp.Or(os.Getenv("CHORALE_CONTROL"), strconv.Itoa(os.Getppid()))
+	file := filepath.Join(os.Getenv("WORK"), fmt.Sprintf("%s-%x", name, job))
+	appendPID(file)
+	poll("all ranks meet", func() bool {
+		text, _ := os.ReadFile(file)
+		return bytes.Count(text, []byte("\n")) >= c.Size()
+	})
+}
+
+// stalling KIND makes the others wait for the last rank, or ranks for each other, until there
+// is a file named release: its lines are in the reports. The others begin to wait for the last
+// rank when there is a file named begin.
+func stalling() {
+	released := func() { awaitFile("release") }
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		last := c.Rank() == c.Size()-1
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		switch kind := os.Args[1]; {
 		case kind == "late" && last:
-			if os.Getenv("CHORALE_RANK") != "" {
-				appendPID("pids")
-			}
+			appendPID("pids")
 			released()
+		case kind == "late":
+			awaitFile("begin")
 		case kind == "messages":
 			go func() {
 				released()
@@ -130,6 +155,7 @@ func stalling() {
 			_, _ = chorale.Recv(ctx, c, make([]int, 1), (c.Rank()+1)%c.Size(), 7)
 			return nil
 		case kind == "orders":
+			meet(c, "orders") // a rank that begins late would be waited for
 			other, err := c.Dup(ctx)
 			if err != nil {
 				return err
