@@ -315,6 +315,9 @@ func metered() {
 				mine[0] = 1
 			}
 			if err := chorale.AllReduce(ctx, c, sum, mine, chorale.Sum); err != nil {
+				if len(os.Args) > 1 {
+					<-ctx.Done() // the launcher ends the others when it has told them of the lost rank
+				}
 				return err
 			}
 			if len(os.Args) > 1 && c.Rank() == 0 {
