@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -225,6 +227,7 @@ func failing() {
 // locks END locks the part of rank 1 in a window on rank 0, which then ends: killed, or
 // by leaving. The other ranks try to lock it.
 func locks() {
+	signal.Ignore(syscall.SIGTERM) // a rank that is late has its grace period to say why it fails
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		w, err := chorale.NewWindow[int](ctx, c, 1)
 		if err != nil {
@@ -238,6 +241,7 @@ func locks() {
 		if err := chorale.Barrier(ctx, c); err != nil {
 			return err
 		}
+		meet(c, "locked") // rank 0 does not end before the others have left the barrier
 		switch {
 		case c.Rank() != 0:
 			return w.Lock(ctx, 1)
