@@ -90,6 +90,7 @@ func TestNoTableIsTooWideForATerminal(t *testing.T) {
 		words, onStderr := strings.CutSuffix(call, " 2>")
 		var stdout, stderr strings.Builder
 		cmd := exec.Command("chorale", strings.Fields(words)...)
+		cmd.Env = append(os.Environ(), "WORK="+dir)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
 		out := stdout.String()

@@ -338,6 +338,7 @@ func lateRank() {
 	late, _ := time.ParseDuration(os.Args[1])
 	chorale.Main(func(ctx context.Context, c *chorale.Comm) error {
 		src, dst := []int{1}, []int{0}
+		meet(c, "begun") // the last rank is late even if the others began later
 		if c.Rank() == c.Size()-1 {
 			time.Sleep(late)
 		}
