@@ -61,6 +61,6 @@ func TestAHostThatIsUnpluggedIsLostToTheOthersWhichGoOn(t *testing.T) {
 				t.Errorf("%s: the loss is heard after %v", transport, took)
 			}
 		}
-		hosts[1].IP(t, "link", "set", "eth0", "up")
+		netns.PlugIn(t, hosts, 1)
 	}
 }

@@ -73,6 +73,6 @@ func TestAHostThatIsUnpluggedIsLostToAllRanks(t *testing.T) {
 				t.Errorf("%v: rank %d ends with status %d:\n%s", program, rank, status, b)
 			}
 		}
-		hosts[0].IP(t, "link", "set", "eth0", "up")
+		netns.PlugIn(t, hosts, 0)
 	}
 }

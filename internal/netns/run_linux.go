@@ -1,10 +1,14 @@
 package netns
 
 import (
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale/internal/testenv"
 )
@@ -58,5 +62,24 @@ func (h *Host) IP(t testing.TB, args ...string) {
 	t.Helper()
 	if err := h.ip(args...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// PlugIn connects a host that was unplugged, and returns when one reaches the other: until then
+// a connection may fail, because the system has given up looking for the host.
+func PlugIn(t testing.TB, hosts [2]Host, host int) {
+	t.Helper()
+	hosts[host].IP(t, "link", "set", "eth0", "up")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(hosts[1].Address, "9"), time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("30 s after it was plugged in, a host is not reached: %v", err)
+		}
 	}
 }

@@ -227,7 +227,7 @@ func lossOf(t *testing.T, hosts [2]netns.Host, conn net.Conn, e echoer, wait fun
 		t.Errorf("the other end fails with %q", e.says.Text())
 	}
 	took := time.Since(begin)
-	hosts[1].IP(t, "link", "set", "eth0", "up")
+	netns.PlugIn(t, hosts, 1)
 	return took
 }
 
