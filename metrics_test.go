@@ -13,6 +13,7 @@ func TestMetricsAreTheSumsOfCalls(t *testing.T) {
 	t.Setenv("CHORALE_METRICS", "1")
 	const calls = 300
 	const late = 30 * time.Millisecond
+	over := []chan bool{make(chan bool), make(chan bool)} // the calls of each rank
 	err := chorale.Run(t.Context(), 2, func(ctx context.Context, c *chorale.Comm) error {
 		buf := []int{1, 2}
 		for range calls {
@@ -21,6 +22,9 @@ func TestMetricsAreTheSumsOfCalls(t *testing.T) {
 			}
 		}
 		if c.Rank() == 1 {
+			if _, err := explained(ctx, c, `rank 0 waits in call 300 of communicator 0, "barrier `); err != nil {
+				return err
+			}
 			time.Sleep(late)
 		}
 		if err := chorale.Barrier(ctx, c); err != nil {
@@ -35,7 +39,12 @@ func TestMetricsAreTheSumsOfCalls(t *testing.T) {
 		if err := chorale.Bcast(ctx, c, buf, 2); err == nil {
 			t.Error("a root that does not exist: want an error")
 		}
-		time.Sleep(late) // the other rank's last call is over
+		close(over[c.Rank()])
+		select {
+		case <-over[1-c.Rank()]:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		m := c.Metrics()
 		if m.Since.IsZero() || m.Held != c.Held() {
 			t.Errorf("since %v, held %+v: want a time, and what Held returns", m.Since, m.Held)

@@ -14,6 +14,8 @@ import (
 
 // explained returns the report of c's job when it has a text.
 func explained(ctx context.Context, c *chorale.Comm, want string) (report string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for ctx.Err() == nil {
 		if report = c.StallReport(); strings.Contains(report, want) {
 			return report, nil
