@@ -104,22 +104,16 @@ func TestAProfileNamesTheCommandsThatExplainItsCalls(t *testing.T) {
 
 func TestAProfileSaysWhoWaitedForWhom(t *testing.T) {
 	const late = 50 * time.Millisecond
-	lines, text, err := profiled(t, 2, func(ctx context.Context, c *chorale.Comm) error {
-		if c.Rank() == 1 {
-			time.Sleep(late)
-		}
-		src, dst := []int{1}, []int{0}
-		return chorale.AllReduce(ctx, c, dst, src, chorale.Sum)
-	})
-	if err != nil {
-		t.Fatal(err)
+	l, text := profileOfWaiting(t, late)
+	// On a busy machine, ranks also lose time that is no waiting: little beside a longer wait.
+	for longer := 8 * late; longer < 8*time.Second && (*l.Waiting < 0.5*l.Time || l.Balance < 1.2); longer *= 8 {
+		l, text = profileOfWaiting(t, longer)
 	}
-	l := lineOf(t, lines, "allreduce")
 	if l.File != thisFile || l.Line == 0 || l.Calls != 2 || l.Bytes != 16 || l.Algorithm == "" {
 		t.Errorf("line %+v: want two calls of 8 bytes in this file", l)
 	}
-	if l.Waiting == nil || *l.Waiting < 0.5*l.Time || *l.Waiting < late.Seconds()/8 {
-		t.Errorf("line %+v: want waiting to be most of the time, and of the order of %v", l, late/2)
+	if *l.Waiting < 0.5*l.Time || *l.Waiting < late.Seconds()/4 {
+		t.Errorf("line %+v: want waiting to be most of the time, and %v or more", l, late/2)
 	}
 	if l.Late == nil || l.Late.Rank != 1 || !strings.Contains(text, " of the waiting was for rank 1\n") {
 		t.Errorf("the profile does not say that rank 1 came late:\n%s", text)
@@ -130,6 +124,29 @@ func TestAProfileSaysWhoWaitedForWhom(t *testing.T) {
 	if !strings.Contains(text, "_test.go:") {
 		t.Errorf("the table lacks the line:\n%s", text)
 	}
+}
+
+// profileOfWaiting has rank 0 wait for rank 1 in an AllReduce, for some time or longer. It
+// returns the line of this call, and the profile as a text.
+func profileOfWaiting(t *testing.T, late time.Duration) (l profileLine, text string) {
+	t.Helper()
+	lines, text, err := profiled(t, 2, func(ctx context.Context, c *chorale.Comm) error {
+		if c.Rank() == 1 {
+			if _, err := explained(ctx, c, `rank 0 waits in call 0 of communicator 0, "allreduce `); err != nil {
+				return err
+			}
+			time.Sleep(late)
+		}
+		src, dst := []int{1}, []int{0}
+		return chorale.AllReduce(ctx, c, dst, src, chorale.Sum)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l = lineOf(t, lines, "allreduce"); l.Waiting == nil {
+		t.Fatalf("line %+v: want that its waiting is known", l)
+	}
+	return l, text
 }
 
 func TestAProfileCountsAllCallsAndTimesSome(t *testing.T) {
