@@ -234,6 +234,9 @@ func TestATimelineSaysWhoWaitedForWhomAndWhatFailed(t *testing.T) {
 	broken := errors.New("broken")
 	f, err := traced(t, 2, func(ctx context.Context, c *chorale.Comm) error {
 		if c.Rank() == 1 {
+			if _, err := explained(ctx, c, `rank 0 waits in call 0 of communicator 0, "barrier `); err != nil {
+				return err
+			}
 			time.Sleep(20 * time.Millisecond)
 		}
 		if err := chorale.Barrier(ctx, c); err != nil || c.Rank() == 1 {
