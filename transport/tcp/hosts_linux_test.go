@@ -92,9 +92,25 @@ func TestRanksOfTwoHostsReachEachOtherBehindDecoys(t *testing.T) {
 	}
 }
 
+// inTime repeats what measures how long a lost host is not noticed, until that is within the
+// limit. The limit is half a second longer than the system needs: on a machine that runs other
+// tests beside these ranks, a thread may be as late. What is too late three times in a row is
+// too late by itself.
+func inTime(t *testing.T, lose func() time.Duration) {
+	t.Helper()
+	const attempts = 3
+	took := lose()
+	for n := 1; took > network.LossTimeout && n < attempts && !t.Failed(); n++ {
+		took = lose()
+	}
+	if took > network.LossTimeout {
+		t.Errorf("noticed after %v, %d times in a row, want %v at most", took, attempts, network.LossTimeout)
+	}
+}
+
 // losing has both ranks run something, cuts the link between their hosts, and tests that
-// both notice.
-func losing(t *testing.T, c *cluster.Cluster, there netns.Host, begun func() bool, pattern string, run func() error) {
+// both notice. It returns after which time both have.
+func losing(t *testing.T, c *cluster.Cluster, there netns.Host, begun func() bool, pattern string, run func() error) time.Duration {
 	t.Helper()
 	c.StartOthers(pattern, 8, 1)
 	failed := make(chan error, 1)
@@ -107,9 +123,7 @@ func losing(t *testing.T, c *cluster.Cluster, there netns.Host, begun func() boo
 	if reply := c.Reply(1); !strings.Contains(reply, "rank 0: "+transport.ErrLost.Error()) {
 		t.Errorf("rank 1 ends with %q, want that rank 0 is lost", reply)
 	}
-	if took := time.Since(begin); took > network.LossTimeout {
-		t.Errorf("both notice after %v, want %v at most", took, network.LossTimeout)
-	}
+	return time.Since(begin)
 }
 
 func TestALostHostIsNoticed(t *testing.T) {
@@ -123,23 +137,30 @@ func TestALostHostIsNoticed(t *testing.T) {
 	} {
 		for _, encrypt := range []string{"", "1"} {
 			t.Setenv(encryptVar, encrypt)
-			c, there, inside := onTwoHosts(t)
-			if !inside {
-				return
-			}
-			e := c.Endpoint.(*Endpoint)
-			losing(t, c, there, func() bool {
-				e.engine.Lock()
-				defer e.engine.Unlock()
-				return test.begun(e.links[1])
-			}, test.pattern, func() error { return test.run(c) })
+			inside := false
+			inTime(t, func() (took time.Duration) {
+				c, there, in := onTwoHosts(t)
+				if inside = in; !inside {
+					return 0
+				}
+				e := c.Endpoint.(*Endpoint)
+				took = losing(t, c, there, func() bool {
+					e.engine.Lock()
+					defer e.engine.Unlock()
+					return test.begun(e.links[1])
+				}, test.pattern, func() error { return test.run(c) })
+				begin := time.Now()
+				c.End()
+				if took := time.Since(begin); took > 2*network.LossTimeout {
+					t.Errorf("closing takes %v", took)
+				}
+				return took
+			})
 			if t.Failed() {
 				t.Fatalf("%s, encrypted: %q", test.name, encrypt)
 			}
-			begin := time.Now()
-			c.End()
-			if took := time.Since(begin); took > 2*network.LossTimeout {
-				t.Errorf("closing takes %v", took)
+			if !inside {
+				return
 			}
 		}
 	}
@@ -163,10 +184,16 @@ func TestARankThatComputesIsNotLost(t *testing.T) {
 
 // The host of a rank that computes is lost while the rank's messages fill the system.
 func TestALostHostIsNoticedByARankThatWaitsForRoom(t *testing.T) {
+	inTime(t, func() time.Duration { return losingWithoutRoom(t) })
+}
+
+func losingWithoutRoom(t *testing.T) time.Duration {
+	t.Helper()
 	c, there, inside := onTwoHosts(t)
 	if !inside {
-		return
+		return 0
 	}
+	defer c.End()
 	e := c.Endpoint.(*Endpoint)
 	s := e.links[1].stream.(*socket)
 	if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, 1000); err != nil {
@@ -179,9 +206,8 @@ func TestALostHostIsNoticedByARankThatWaitsForRoom(t *testing.T) {
 		return err != nil || info.Snd_wnd == 0 && info.Unacked == 0
 	})
 	there.IP(t, "link", "set", "eth0", "down")
+	defer there.IP(t, "link", "set", "eth0", "up")
 	begin := time.Now()
 	cluster.CheckPeer(t, <-failed, 1, transport.ErrLost, "")
-	if took := time.Since(begin); took > network.LossTimeout {
-		t.Errorf("noticed after %v, want %v at most", took, network.LossTimeout)
-	}
+	return time.Since(begin)
 }
