@@ -43,7 +43,7 @@ func TestARankIsFoundBehindOneOfItsAddresses(t *testing.T) {
 	}
 	defer silent.Close()
 	address := func(rank int) string { return ends[rank].cfg.Listener.Addr().String() }
-	all := []string{closedListener(t).Addr().String(), address(2), silent.Addr().String(), address(1)}
+	all := []string{refusing(t), address(2), silent.Addr().String(), address(1)}
 	ends[0].cfg.Lookup = func(context.Context, int) (string, error) { return strings.Join(all, ","), nil }
 	ends[1].cfg.Lookup = func(ctx context.Context, _ int) (string, error) {
 		<-ctx.Done() // rank 0 dials alone
@@ -55,7 +55,7 @@ func TestARankIsFoundBehindOneOfItsAddresses(t *testing.T) {
 // An address of which nothing is right is an error that lists all that was tried.
 func TestARankThatIsBehindNoneOfItsAddressesIsLost(t *testing.T) {
 	ends := job(t, 3)
-	closed, other := closedListener(t).Addr().String(), ends[2].cfg.Listener.Addr().String()
+	closed, other := refusing(t), ends[2].cfg.Listener.Addr().String()
 	for text, want := range map[string]string{
 		closed + "," + other:         closed + ": connect: connection refused; " + other + ": what listens at " + other + " belongs to this job, but is not rank 1",
 		"10.1.2.3":                   "the address \"10.1.2.3\": want as 10.1.2.3:4711",
