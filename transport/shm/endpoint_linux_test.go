@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
@@ -16,6 +17,10 @@ var (
 	send    = cluster.Send
 	receive = cluster.Receive
 )
+
+// hangs is after which time a call hangs that is to return at once, or soon. It is so long
+// because a thread may get no processor for seconds, on a machine that runs other tests.
+const hangs = 30 * time.Second
 
 // job makes a job of n ranks in this process that ends with the test.
 func job(t testing.TB, n int) []*Endpoint {

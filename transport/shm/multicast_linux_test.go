@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
 )
@@ -42,7 +41,7 @@ func TestNoMessageOvertakesAMulticastWhileAnotherIsWritten(t *testing.T) {
 	}
 	w := &ends[0].out.multicast
 	invalidate(&multicastCell(w.cells, w.written).sequence)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	into := make([]byte, len("first"))
 	for _, want := range []string{"first", "later"} {

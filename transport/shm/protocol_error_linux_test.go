@@ -3,7 +3,6 @@ package shm
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -82,7 +81,7 @@ func TestWhatNoRankWritesEndsInAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ends := job(t, 2)
 			c.write(&ends[0].links[1])
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), hangs)
 			defer cancel()
 			checkLost(t, c.does(ctx, ends[1]), 0, "carries what no rank writes")
 		})
@@ -97,7 +96,7 @@ func TestMulticastsThatNoRankWritesEndInAnError(t *testing.T) {
 		c.multicast().number.Store(number)
 		c.publish(uint32(number), multicastFrame)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	checkLost(t, receive(ctx, ends[1], sig, 0, nil), 0, "carries what no rank writes")
 }

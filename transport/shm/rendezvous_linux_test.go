@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/chorale-go/chorale/internal/testenv"
@@ -20,7 +19,7 @@ func TestMoreMessagesGoByRendezvousThanAReceiverCanRequest(t *testing.T) {
 	ends := job(t, 2)
 	ends[0].wait.Oversubscribed = false
 	ends[1].cfg.NoCMA = true
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	each(t, ends, func(e *Endpoint) error {
 		step := transport.Step{Signature: sig}

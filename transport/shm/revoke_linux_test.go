@@ -241,7 +241,7 @@ func TestARankIsToldOfARevocationWhileItSleeps(t *testing.T) {
 		if !errors.As(err, &peer) || peer.Peer != 2 || peer.Reason != errEnough.Error() {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(hangs):
 		t.Error("rank 0 sleeps")
 		ends[0].Close()
 		<-received

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/match"
@@ -17,7 +16,7 @@ func TestAnEagerMessageDoesNotWaitForOtherRanksToRead(t *testing.T) {
 	ends := job(t, 2)
 	hold(ends[0])
 	m := transport.Match{Context: 1}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	const messages = 3
 	sent := bytes.Repeat([]byte("eager."), 50)

@@ -60,7 +60,7 @@ func TestAMessageBehindAnUnexpectedOneIsReceived(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends[0].wait.stallTimeout = time.Hour // else it polls all links again
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	first, second := make([]byte, len(message)), make([]byte, 6)
 	err := ends[0].Exchange(ctx, transport.Step{Signature: sig, Recvs: []transport.Recv{{From: 1, Into: first}, {From: 1, Into: second}}})

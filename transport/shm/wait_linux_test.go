@@ -45,7 +45,7 @@ func TestARankSleepsForEverythingItWaitsFor(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(hangs):
 			t.Errorf("rank 0 sleeps, and does not know that what it waits for from rank %d has arrived", from)
 			e.Close()
 			<-second
@@ -134,7 +134,7 @@ func TestABusyRankNoticesThatAnotherIsGone(t *testing.T) {
 	send(1)
 	ends[3].seg.own.Close() // as when its process ends
 	ends[3].seg.own = nil
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), hangs)
 	defer cancel()
 	checkLost(t, ends[0].Exchange(ctx, step), 3, "its process has ended")
 }
