@@ -11,6 +11,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
@@ -95,7 +96,9 @@ func TestAStoppedRankIsNotLost(t *testing.T) {
 	job := processes(t, 2)
 	job.RunAll(t, "swap", 8, 10)
 	stopped := job.Process(1)
-	stopped.Signal(syscall.SIGSTOP)
+	if err := cluster.Stop(stopped); err != nil {
+		t.Fatal(err)
+	}
 	defer stopped.Signal(syscall.SIGCONT)
 	time.AfterFunc(4*livenessInterval, func() { stopped.Signal(syscall.SIGCONT) })
 	job.RunAll(t, "swap", 8, 10)

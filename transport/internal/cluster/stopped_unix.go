@@ -20,7 +20,7 @@ func RunStopped(t *testing.T, start func(t testing.TB, n int) *Cluster) {
 		t.Skip("takes as long as the rank is stopped")
 	}
 	c := start(t, 2)
-	if err := stop(c.Process(1)); err != nil {
+	if err := Stop(c.Process(1)); err != nil {
 		t.Fatal(err)
 	}
 	defer c.Process(1).Signal(syscall.SIGCONT) // if the test fails: else it would not end
@@ -43,9 +43,9 @@ func RunStopped(t *testing.T, start func(t testing.TB, n int) *Cluster) {
 	}
 }
 
-// stop stops a process of this one. On a busy machine its threads run for a while after the
-// signal was sent: stop waits until none does.
-func stop(p *os.Process) error {
+// Stop stops a process of this one. On a busy machine its threads run for a while after the
+// signal was sent: Stop waits until none does.
+func Stop(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
