@@ -135,19 +135,20 @@ func testCloseDuringExchange(t *testing.T, start Start) {
 	}
 }
 
-// testCloseInsideMessage has a goroutine of rank 0 be in the middle of a long message to rank 1.
+// testCloseInsideMessage has a goroutine of rank 0 be in the middle of a message to rank 1, which is
+// longer than all that the systems and the endpoints keep of it in time.
 func testCloseInsideMessage(t *testing.T, start Start) {
 	j := open(t, start, 2)
 	if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
 		t.Fatal(err)
 	}
 	exchanged := cluster.Begin(j.ctx, func(ctx context.Context) error {
-		return send(ctx, j.ends[0], sig, 1, make([]byte, 8<<20))
+		return send(ctx, j.ends[0], sig, 1, make([]byte, underWay))
 	})
 	j.awaitStalls(j.ends[0], transport.Stall{Signature: sig, Peers: []int{1}})
 	closed := beginClose(j)
 	if err := <-exchanged; !errors.Is(err, transport.ErrClosed) {
-		t.Errorf("the Exchange of a rank that leaves ends with %v, want %v", err, transport.ErrClosed)
+		t.Fatalf("the Exchange of a rank that leaves ends with %v, want %v", err, transport.ErrClosed)
 	}
 	time.Sleep(later)
 	received := recvList(j.ctx, j.ends[1], 0, leavingTagged)
