@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/chorale-go/chorale/transport"
+	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"github.com/chorale-go/chorale/transport/transporttest"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { cluster.Main(m) }
 
 func start(_ *testing.T, n int) []transport.Endpoint { return New(n).members() }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
-	"go.uber.org/goleak"
 )
 
 // noCMAVar is set for ranks without cross-memory attach.
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
 	}
-	goleak.VerifyTestMain(m)
+	cluster.Main(m)
 }
 
 // setup has the ranks of a job share a memory.

@@ -8,12 +8,11 @@ import (
 
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup { return setup })
-	goleak.VerifyTestMain(m)
+	cluster.Main(m)
 }
 
 // setup is that of all jobs of processes.

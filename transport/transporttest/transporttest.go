@@ -52,7 +52,9 @@ func Run(t *testing.T, start Start, except ...string) {
 	before := goleak.IgnoreCurrent()
 	runClaims(t, start, contract(), except)
 	if !t.Failed() {
-		goleak.VerifyNone(t, before)
+		if err := cluster.FindLeaks(before); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

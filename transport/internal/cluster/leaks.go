@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// leakTime is for how long goroutines may end. Package goleak waits for half a second by
+// itself, in which a thread of a busy machine may not run.
+const leakTime = 10 * time.Second
+
+// FindLeaks returns an error that lists the goroutines that do not end.
+func FindLeaks(options ...goleak.Option) error {
+	for late := time.Now().Add(leakTime); ; {
+		if err := goleak.Find(options...); err == nil || time.Now().After(late) {
+			return err
+		}
+	}
+}
+
+// Main is for TestMain: it runs the tests, and ends the process. If the tests leave goroutines
+// behind, they have failed.
+func Main(m *testing.M) {
+	status := m.Run()
+	if status == 0 {
+		if err := FindLeaks(); err != nil {
+			fmt.Fprintln(os.Stderr, "the tests pass, but", err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
