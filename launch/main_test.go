@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/chorale-go/chorale/internal/machine"
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
-	goleak.VerifyTestMain(m)
+	testenv.VerifyTestMain(m)
 }
 
 var programs = map[string]func(args []string) error{

@@ -1,5 +1,6 @@
 // Package testenv decides what a test does that lacks something of its environment,
-// such as a program that it runs, and finds free ports for tests.
+// such as a program that it runs, finds free ports, and goroutines that tests
+// leave behind.
 package testenv
 
 import (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // The test binary is also the program of the ranks.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
-	goleak.VerifyTestMain(m)
+	testenv.VerifyTestMain(m)
 }
 
 // sharedValue is what rank 0 shares in the tests under real launchers: it takes several

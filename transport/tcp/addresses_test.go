@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
@@ -43,7 +44,7 @@ func TestARankIsFoundBehindOneOfItsAddresses(t *testing.T) {
 	}
 	defer silent.Close()
 	address := func(rank int) string { return ends[rank].cfg.Listener.Addr().String() }
-	all := []string{refusing(t), address(2), silent.Addr().String(), address(1)}
+	all := []string{testenv.FreeAddress(t, "127.0.0.1"), address(2), silent.Addr().String(), address(1)}
 	ends[0].cfg.Lookup = func(context.Context, int) (string, error) { return strings.Join(all, ","), nil }
 	ends[1].cfg.Lookup = func(ctx context.Context, _ int) (string, error) {
 		<-ctx.Done() // rank 0 dials alone
@@ -55,7 +56,7 @@ func TestARankIsFoundBehindOneOfItsAddresses(t *testing.T) {
 // An address of which nothing is right is an error that lists all that was tried.
 func TestARankThatIsBehindNoneOfItsAddressesIsLost(t *testing.T) {
 	ends := job(t, 3)
-	closed, other := refusing(t), ends[2].cfg.Listener.Addr().String()
+	closed, other := testenv.FreeAddress(t, "127.0.0.1"), ends[2].cfg.Listener.Addr().String()
 	for text, want := range map[string]string{
 		closed + "," + other:         closed + ": connect: connection refused; " + other + ": what listens at " + other + " belongs to this job, but is not rank 1",
 		"10.1.2.3":                   "the address \"10.1.2.3\": want as 10.1.2.3:4711",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chorale-go/chorale/internal/proof"
 	"github.com/chorale-go/chorale/internal/proof/prooftest"
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
@@ -237,7 +238,7 @@ func TestARankThatLeavesIsDialedWhileItIsThere(t *testing.T) {
 		t.Errorf("received %d, %v", into[0], err)
 	}
 
-	absent := refusing(t)
+	absent := testenv.FreeAddress(t, "127.0.0.1")
 	gone, err := New(Config{Rank: 1, Size: 2, Listener: closedListener(t), Secret: ends[0].cfg.Secret, Lookup: func(context.Context, int) (string, error) {
 		return absent, transport.ErrLeft
 	}})
@@ -277,27 +278,6 @@ func TestNobodyWaitsForAStrangerAtTheAddressOfARankThatHasLeft(t *testing.T) {
 			defer cancel()
 			checkPeer(t, receive(ctx, e, sig, 1, nil), 1, transport.ErrLeft, "")
 		})
-	}
-}
-
-// refusing returns an address at which nobody listens, not even another program, until the test
-// ends: its port belongs to a connection.
-func refusing(t *testing.T) string {
-	t.Helper()
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { other.Close() })
-	for {
-		own := closedListener(t).Addr()
-		d := net.Dialer{LocalAddr: own}
-		c, err := d.Dial("tcp", other.Addr().String())
-		if err != nil { // another program was faster
-			continue
-		}
-		t.Cleanup(func() { c.Close() })
-		return own.String()
 	}
 }
 

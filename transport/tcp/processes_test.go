@@ -6,13 +6,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup { return setup })
-	cluster.Main(m)
+	testenv.VerifyTestMain(m)
 }
 
 // setup is that of all jobs of processes.

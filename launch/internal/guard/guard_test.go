@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/chorale-go/chorale/internal/testenv"
 )
 
 // The test binary is also the guard, and a process that never ends by itself.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	goleak.VerifyTestMain(m)
+	testenv.VerifyTestMain(m)
 }
 
 func TestAGuardRemovesProcessesAndFiles(t *testing.T) {

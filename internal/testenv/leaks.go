@@ -1,4 +1,4 @@
-package cluster
+package testenv
 
 import (
 	"fmt"
@@ -22,9 +22,9 @@ func FindLeaks(options ...goleak.Option) error {
 	}
 }
 
-// Main is for TestMain: it runs the tests, and ends the process. If the tests leave goroutines
+// VerifyTestMain is for TestMain: it runs the tests, and ends the process. If the tests leave goroutines
 // behind, they have failed.
-func Main(m *testing.M) {
+func VerifyTestMain(m *testing.M) {
 	status := m.Run()
 	if status == 0 {
 		if err := FindLeaks(); err != nil {
