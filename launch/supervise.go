@@ -42,6 +42,7 @@ type supervisor struct {
 	cause    error          // why the job ends early; nil while it runs on
 	signaled time.Time      // when a signal first asked for the end
 	canceled bool           // the context has ended
+	killed   bool           // a second signal has killed the processes
 	forced   bool           // the output is waited for no longer
 
 	remind    <-chan time.Time // say what is waited for after a signal
@@ -205,7 +206,8 @@ func (s *supervisor) signal(sig os.Signal) {
 		case s.cause == nil:
 			s.end(&SignalError{sig}, sig)
 			s.signaled, s.remind = now, time.After(min(remindTime, s.job.cfg.Grace/2))
-		case now.Sub(s.signaled) > repeatTime:
+		case now.Sub(s.signaled) > repeatTime && !s.killed: // later ones must not put off the end
+			s.killed = true
 			s.signalAll(syscall.SIGKILL)
 			s.force = time.After(forceTimeout)
 		}
