@@ -63,22 +63,21 @@ func long(r *cluster.Rank, _ int) error { return r.Run("swap", 1<<20, 1<<30) }
 
 // onTwoHosts starts a job of two ranks, each on a host of its own, and has them exchange a
 // message. It returns false where the test runs once more, on the first host.
-func onTwoHosts(t *testing.T) (c *cluster.Cluster, there netns.Host, inside bool) {
-	hosts, inside := netns.Run(t)
-	if !inside {
-		return nil, there, false
+func onTwoHosts(t *testing.T) (c *cluster.Cluster, hosts [2]netns.Host, inside bool) {
+	if hosts, inside = netns.Run(t); !inside {
+		return nil, hosts, false
 	}
 	s := setup
 	s.Command = func(int) *exec.Cmd { return hosts[1].Command(os.Args[0]) }
 	c = cluster.Start(t, 2, s, nil)
 	c.RunAll(t, "swap", 8, 1)
-	return c, hosts[1], true
+	return c, hosts, true
 }
 
 func TestRanksOfTwoHostsReachEachOtherBehindDecoys(t *testing.T) {
 	for _, encrypt := range []string{"", "1"} {
 		t.Setenv(encryptVar, encrypt)
-		c, there, inside := onTwoHosts(t)
+		c, hosts, inside := onTwoHosts(t)
 		if !inside {
 			return
 		}
@@ -86,7 +85,7 @@ func TestRanksOfTwoHostsReachEachOtherBehindDecoys(t *testing.T) {
 		c.RunAll(t, "tagged", 1<<20, 3)
 		l := c.Endpoint.(*Endpoint).links[1]
 		if !l.remote {
-			t.Errorf("the link with %s is taken for one within the host", there.Address)
+			t.Errorf("the link with %s is taken for one within the host", hosts[1].Address)
 		}
 		c.End()
 	}
@@ -110,14 +109,14 @@ func inTime(t *testing.T, lose func() time.Duration) {
 
 // losing has both ranks run something, cuts the link between their hosts, and tests that
 // both notice. It returns after which time both have.
-func losing(t *testing.T, c *cluster.Cluster, there netns.Host, begun func() bool, pattern string, run func() error) time.Duration {
+func losing(t *testing.T, c *cluster.Cluster, hosts [2]netns.Host, begun func() bool, pattern string, run func() error) time.Duration {
 	t.Helper()
 	c.StartOthers(pattern, 8, 1)
 	failed := make(chan error, 1)
 	go func() { failed <- run() }()
 	cluster.Until(begun)
-	there.IP(t, "link", "set", "eth0", "down")
-	defer there.IP(t, "link", "set", "eth0", "up")
+	hosts[1].IP(t, "link", "set", "eth0", "down")
+	defer netns.PlugIn(t, hosts, 1)
 	begin := time.Now()
 	cluster.CheckPeer(t, <-failed, 1, transport.ErrLost, "")
 	if reply := c.Reply(1); !strings.Contains(reply, "rank 0: "+transport.ErrLost.Error()) {
@@ -139,12 +138,12 @@ func TestALostHostIsNoticed(t *testing.T) {
 			t.Setenv(encryptVar, encrypt)
 			inside := false
 			inTime(t, func() (took time.Duration) {
-				c, there, in := onTwoHosts(t)
+				c, hosts, in := onTwoHosts(t)
 				if inside = in; !inside {
 					return 0
 				}
 				e := c.Endpoint.(*Endpoint)
-				took = losing(t, c, there, func() bool {
+				took = losing(t, c, hosts, func() bool {
 					e.engine.Lock()
 					defer e.engine.Unlock()
 					return test.begun(e.links[1])
@@ -189,7 +188,7 @@ func TestALostHostIsNoticedByARankThatWaitsForRoom(t *testing.T) {
 
 func losingWithoutRoom(t *testing.T) time.Duration {
 	t.Helper()
-	c, there, inside := onTwoHosts(t)
+	c, hosts, inside := onTwoHosts(t)
 	if !inside {
 		return 0
 	}
@@ -205,8 +204,8 @@ func losingWithoutRoom(t *testing.T) time.Duration {
 		info, err := unix.GetsockoptTCPInfo(s.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 		return err != nil || info.Snd_wnd == 0 && info.Unacked == 0
 	})
-	there.IP(t, "link", "set", "eth0", "down")
-	defer there.IP(t, "link", "set", "eth0", "up")
+	hosts[1].IP(t, "link", "set", "eth0", "down")
+	defer netns.PlugIn(t, hosts, 1)
 	begin := time.Now()
 	cluster.CheckPeer(t, <-failed, 1, transport.ErrLost, "")
 	return time.Since(begin)
