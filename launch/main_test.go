@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chorale-go/chorale/internal/leaktest"
 	"github.com/chorale-go/chorale/internal/machine"
-	"github.com/chorale-go/chorale/internal/testenv"
 	"github.com/chorale-go/chorale/transport"
 )
 
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
-	testenv.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 var programs = map[string]func(args []string) error{

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 )
 
 // The test binary is also the program of the ranks.
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process under the race detector takes a second to end
-	testenv.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // sharedValue is what rank 0 shares in the tests under real launchers: it takes several

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/transporttest"
 )
 
-func TestMain(m *testing.M) { testenv.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.VerifyTestMain(m) }
 
 func start(_ *testing.T, n int) []transport.Endpoint { return New(n).members() }
 

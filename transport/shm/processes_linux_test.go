@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if flag.Lookup("test.fuzz").Value.String() == "" {
 		flag.Set("test.parallel", "6") // jobs in which ranks are killed mostly wait
 	}
-	testenv.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // setup has the ranks of a job share a memory.

@@ -6,14 +6,14 @@ import (
 	"os"
 	"testing"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 )
 
 func TestMain(m *testing.M) {
 	cluster.Serve(func() cluster.Setup { return setup })
-	testenv.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 // setup is that of all jobs of processes.

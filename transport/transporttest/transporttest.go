@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 	"github.com/chorale-go/chorale/transport"
 	"github.com/chorale-go/chorale/transport/internal/cluster"
 	"go.uber.org/goleak"
@@ -53,7 +53,7 @@ func Run(t *testing.T, start Start, except ...string) {
 	before := goleak.IgnoreCurrent()
 	runClaims(t, start, contract(), except)
 	if !t.Failed() {
-		if err := testenv.FindLeaks(before); err != nil {
+		if err := leaktest.Find(before); err != nil {
 			t.Error(err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chorale-go/chorale/internal/testenv"
+	"github.com/chorale-go/chorale/internal/leaktest"
 )
 
 // The test binary is also the guard, and a process that never ends by itself.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 			return
 		}
 	}
-	testenv.VerifyTestMain(m)
+	leaktest.VerifyTestMain(m)
 }
 
 func TestAGuardRemovesProcessesAndFiles(t *testing.T) {

@@ -1,4 +1,5 @@
-package testenv
+// Package leaktest finds goroutines that tests leave behind, also on a busy machine.
+package leaktest
 
 import (
 	"fmt"
@@ -13,8 +14,8 @@ import (
 // itself, in which a thread of a busy machine may not run.
 const leakTime = 10 * time.Second
 
-// FindLeaks returns an error that lists the goroutines that do not end.
-func FindLeaks(options ...goleak.Option) error {
+// Find returns an error that lists the goroutines that do not end.
+func Find(options ...goleak.Option) error {
 	for late := time.Now().Add(leakTime); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(late) {
 			return err
@@ -27,7 +28,7 @@ func FindLeaks(options ...goleak.Option) error {
 func VerifyTestMain(m *testing.M) {
 	status := m.Run()
 	if status == 0 {
-		if err := FindLeaks(); err != nil {
+		if err := Find(); err != nil {
 			fmt.Fprintln(os.Stderr, "the tests pass, but", err)
 			status = 1
 		}
