@@ -20,6 +20,14 @@ import (
 	"github.com/chorale-go/chorale/launch/internal/remote"
 )
 
+// forever does nothing until the process is killed. A select without cases would be a deadlock
+// to the runtime of a program without cgo, as on a machine that has no C compiler.
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 // fakeSSH DIR OPTIONS HOST COMMAND is an ssh whose hosts are this machine, with an
 // environment of their own. The name of a host says how it behaves. DIR is for what it
 // has to remember.
@@ -47,7 +55,7 @@ func fakeSSH(args []string) error {
 			fail("kex_exchange_identification: read: Connection reset by peer")
 		}
 	case host == "mute":
-		select {}
+		forever()
 	case strings.HasPrefix(host, "noisy"):
 		fmt.Print("welcome\r\n\x1b[1mto chorale-agent ", strings.Repeat("noise\n", 1000), "no end")
 	case host == "endless":
@@ -58,11 +66,11 @@ func fakeSSH(args []string) error {
 		}
 	case host == "silent":
 		fmt.Println("chorale-agent " + `{"version":3,"os":"linux","arch":"amd64","processors":1}`)
-		select {}
+		forever()
 	case host == "talks":
 		fmt.Println("starting the agent\n" + `chorale-agent {"version":3,"os":"linux","arch":"amd64","processors":1}`)
 		io.WriteString(os.Stdout, "this is no frame")
-		select {}
+		forever()
 	case strings.HasPrefix(host, "bare"): // it has no chorale
 		command = strings.ReplaceAll(command, self, "/nowhere"+self)
 	case host == "stranger":
@@ -70,7 +78,7 @@ func fakeSSH(args []string) error {
 		command = strings.ReplaceAll(command, "uname -sm", "echo Plan9 mips")
 	case host == "newer":
 		fmt.Println(`chorale-agent {"version":4}`)
-		select {}
+		forever()
 	}
 	shell := "sh"
 	if login, ok := strings.CutPrefix(strings.TrimPrefix(host, "bare-"), "login-"); ok {
