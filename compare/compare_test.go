@@ -525,7 +525,7 @@ func TestEverySetupIsOnThePage(t *testing.T) {
 
 func TestAComparisonRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short")
+		t.Skip("it measures programs of both MPI libraries: not with -short")
 	}
 	for _, l := range []library{openMPI, mpich} {
 		for _, program := range []string{l.compiler, l.launcher} {
