@@ -15,16 +15,18 @@ import (
 const leakTime = 10 * time.Second
 
 // Find returns an error that lists the goroutines that do not end.
-func Find(options ...goleak.Option) error {
-	for late := time.Now().Add(leakTime); ; {
+func Find(options ...goleak.Option) error { return findWithin(leakTime, options) }
+
+func findWithin(limit time.Duration, options []goleak.Option) error {
+	for late := time.Now().Add(limit); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(late) {
 			return err
 		}
 	}
 }
 
-// VerifyTestMain is for TestMain: it runs the tests, and ends the process. If the tests leave goroutines
-// behind, they have failed.
+// VerifyTestMain is for TestMain: it runs the tests, and ends the process. If the tests leave
+// goroutines behind, they have failed.
 func VerifyTestMain(m *testing.M) {
 	status := m.Run()
 	if status == 0 {
