@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/chorale-go/chorale"
 	"github.com/chorale-go/chorale/transport/inproc"
@@ -169,25 +170,33 @@ func averages(dst, a, b []float64) {
 }
 
 func TestPreparedCallAllocatesNothing(t *testing.T) {
-	var prepared [2]*chorale.Persistent
-	var buf [2][]float64
-	if got := steadyAllocs(t, 2, func(ctx context.Context, c *chorale.Comm) (err error) {
-		p := &prepared[c.Rank()]
-		if *p == nil {
-			buf[c.Rank()] = make([]float64, 8)
-			if *p, err = chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
-				return chorale.AllReduce(ctx, c, buf[c.Rank()], buf[c.Rank()], chorale.Sum)
-			}); err != nil {
-				return err
+	for name, pause := range map[string]time.Duration{
+		"short": 0,
+		"longer than calls are left to the one that waits": 20 * chorale.StartDelay,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var prepared [2]*chorale.Persistent
+			var buf [2][]float64
+			if got := steadyAllocs(t, 2, func(ctx context.Context, c *chorale.Comm) (err error) {
+				p := &prepared[c.Rank()]
+				if *p == nil {
+					buf[c.Rank()] = make([]float64, 8)
+					if *p, err = chorale.Prepare(c, func(ctx context.Context, c *chorale.Comm) error {
+						time.Sleep(pause)
+						return chorale.AllReduce(ctx, c, buf[c.Rank()], buf[c.Rank()], chorale.Sum)
+					}); err != nil {
+						return err
+					}
+				}
+				(*p).Start(ctx)
+				return (*p).Wait()
+			}); got != 0 {
+				t.Errorf("%v allocations on 2 ranks, want 0", got)
 			}
-		}
-		(*p).Start(ctx)
-		return (*p).Wait()
-	}); got != 0 {
-		t.Errorf("%v allocations on 2 ranks, want 0", got)
-	}
-	for _, p := range prepared {
-		p.Free()
+			for _, p := range prepared {
+				p.Free()
+			}
+		})
 	}
 }
 

@@ -32,13 +32,17 @@ func startNow(c lateCall) {
 	}
 }
 
-// lateCalls are those of a job that nobody waits for yet. A goroutine begins them, and
-// there is none while no calls are started.
+// lateCalls are those of a job that nobody waits for yet. A timer looks at them until none
+// was added for a while. It keeps its memory, so that a call that takes longer than that
+// can be started again without an allocation.
 type lateCalls struct {
 	mu      sync.Mutex
-	calls   []lateCall // since the goroutine has looked
-	added   bool       // since then, also if they are taken already
+	calls   []lateCall // since the last look
+	fresh   []lateCall // at the last look
+	due     []lateCall // at the look before
+	added   bool       // since the last look, also if they are taken already
 	looking bool
+	timer   *time.Timer // made by the first call
 }
 
 // add offers a call.
@@ -47,10 +51,15 @@ func (l *lateCalls) add(c lateCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls, l.added = append(l.calls, c), true
-	if !l.looking {
-		l.looking = true
-		go l.look()
+	switch {
+	case l.looking:
+		return
+	case l.timer == nil:
+		l.timer = time.AfterFunc(StartDelay, l.look)
+	default:
+		l.timer.Reset(StartDelay)
 	}
+	l.looking = true
 }
 
 // drop forgets a call that was taken, if it is the last that was added. So calls that are
@@ -64,23 +73,18 @@ func (l *lateCalls) drop(c lateCall) {
 	}
 }
 
-// look begins calls until none was added for a while.
+// look begins the calls that were there at the look before already.
 func (l *lateCalls) look() {
-	var fresh, due []lateCall // of the last look, and of the one before
-	for {
-		time.Sleep(StartDelay)
-		l.mu.Lock()
-		due, fresh, l.calls = fresh, l.calls, due[:0]
-		l.looking = l.added || len(due)+len(fresh) > 0
-		if !l.looking {
-			l.mu.Unlock()
-			return
-		}
-		l.added = false
-		l.mu.Unlock()
-		for _, c := range due {
-			startNow(c)
-		}
-		clear(due)
+	l.mu.Lock()
+	l.due, l.fresh, l.calls = l.fresh, l.calls, l.due[:0]
+	due, again := l.due, l.added || len(l.due)+len(l.fresh) > 0
+	l.added, l.looking = false, again
+	l.mu.Unlock()
+	for _, c := range due {
+		startNow(c)
+	}
+	clear(due)
+	if again { // not before the calls are cleared: the next look but one adds calls there
+		l.timer.Reset(StartDelay)
 	}
 }
