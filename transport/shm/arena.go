@@ -93,10 +93,10 @@ func (a *arena) commit(s *segment, rank int, x extent) error {
 			continue
 		}
 		at, length := i*hugePageLen, (n-i)*hugePageLen
-		if err := commit(s.file, s.arenaOf(rank)+int64(at), int64(length)); err != nil {
+		denied, err := commitHuge(s.file, s.arenaOf(rank)+int64(at), a.mem[at:][:length])
+		if err != nil {
 			return err
 		}
-		_, _, denied := collapse(uintptr(unsafe.Pointer(&a.mem[at])), uintptr(length))
 		a.denied = cmp.Or(a.denied, denied)
 		for ; i < n; i++ {
 			a.committed[i] = true

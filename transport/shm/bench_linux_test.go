@@ -48,3 +48,27 @@ func size(bytes int) string {
 	}
 	return fmt.Sprintf("%dB", bytes)
 }
+
+func BenchmarkAllocAndFree(b *testing.B) {
+	ends, err := loopback(2, Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ends[0].Close()
+	defer ends[1].Close()
+	for _, size := range []int{4 << 10, 1 << 20, 64 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				memory, _, err := ends[0].Alloc(size)
+				if err != nil {
+					b.Fatal(err)
+				}
+				memory[size-1] = 1
+				if err := ends[0].Free(memory); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

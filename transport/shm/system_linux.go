@@ -121,10 +121,40 @@ func unmapFile(mem []byte) error {
 // and not a signal later. More than the machine has is not tried: the kernel would end
 // processes on the way.
 func commit(f *os.File, offset, n int64) error {
+	err := enough(n)
+	if err == nil {
+		err = fill(f, offset, n)
+	}
+	return committed(f, offset, n, err)
+}
+
+// commitHuge is commit for memory that is mapped, in huge pages if the kernel can. Denied is why
+// it has not made all of them. The kernel makes a huge page of a single page, clears the rest
+// of it at once, and copies that page alone: an eighth of the time of allocating all pages first.
+func commitHuge(f *os.File, offset int64, mem []byte) (denied, err error) {
+	n := int64(len(mem))
+	err = enough(n)
+	for at := int64(0); at < n && err == nil; at += hugePageLen {
+		err = fill(f, offset+at, int64(os.Getpagesize()))
+	}
+	if err == nil {
+		_, _, denied = collapse(uintptr(unsafe.Pointer(unsafe.SliceData(mem))), uintptr(n))
+		err = fill(f, offset, n)
+	}
+	return denied, committed(f, offset, n, err)
+}
+
+// enough reports an error if the machine has less memory.
+func enough(n int64) error {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil && uint64(n) > uint64(info.Totalram)*uint64(info.Unit) {
-		return fmt.Errorf("%s of shared memory: %w", mebibytes(n), unix.ENOSPC)
+		return unix.ENOSPC
 	}
+	return nil
+}
+
+// fill allocates what is missing of a part of the file.
+func fill(f *os.File, offset, n int64) error {
 	const most = 64 << 20 // in a system call, which a signal may interrupt
 	for done := int64(0); done < n; {
 		err := unix.Fallocate(int(f.Fd()), 0, offset+done, min(n-done, most))
@@ -132,11 +162,19 @@ func commit(f *os.File, offset, n int64) error {
 		case err == nil:
 			done += min(n-done, most)
 		case err != unix.EINTR:
-			_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n) // the first error counts
-			return fmt.Errorf("%s of shared memory: %w", mebibytes(n), err)
+			return err
 		}
 	}
 	return nil
+}
+
+// committed gives memory of which only some could be allocated back.
+func committed(f *os.File, offset, n int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, n) // the first error counts
+	return fmt.Errorf("%s of shared memory: %w", mebibytes(n), err)
 }
 
 // decommit gives mapped memory of the file back to the system. It reads as zeros then. Where

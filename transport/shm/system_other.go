@@ -20,7 +20,7 @@ func createMemory(_, _ int64) (*os.File, error) {
 func reopen(*os.File) (file, own *os.File, err error)        { return nil, nil, errors.ErrUnsupported }
 func mapFile(*os.File, int64, int) ([]byte, error)           { return nil, errors.ErrUnsupported }
 func unmapFile([]byte) error                                 { return nil }
-func commit(*os.File, int64, int64) error                    { return errors.ErrUnsupported }
+func commitHuge(*os.File, int64, []byte) (error, error)      { return nil, errors.ErrUnsupported }
 func decommit([]byte)                                        {}
 func holdsRank(*os.File, int, int64, int64) bool             { return false }
 func lockRank(*os.File, int) bool                            { return true }
