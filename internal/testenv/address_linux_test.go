@@ -16,6 +16,11 @@ func TestAFreeAddressIsGivenToNobodyElse(t *testing.T) {
 		if os.Getuid() != 0 {
 			Skip(t, "network namespaces take root")
 		}
+		for _, program := range []string{"unshare", "ip"} {
+			if _, err := exec.LookPath(program); err != nil {
+				Skip(t, "%v", err)
+			}
+		}
 		const script = `ip link set lo up && echo "40000 40019" >/proc/sys/net/ipv4/ip_local_port_range && exec "$0" -test.run "^$1$"`
 		c := exec.Command("unshare", "--net", "sh", "-c", script, os.Args[0], t.Name())
 		c.Env = append(os.Environ(), inside+"=1")
