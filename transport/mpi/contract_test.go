@@ -3,6 +3,7 @@
 package mpi
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	_ = flag.Set("test.parallel", "1") // all jobs of a test have the same processes
 	os.Exit(m.Run())
 }
 

@@ -36,6 +36,7 @@ var leavingTagged = slices.Concat(taggedList(300, 500, 1), taggedList(10, 60<<10
 
 // testLateReceiver has rank 0 send and leave while rank 1 computes.
 func testLateReceiver(t *testing.T, start Start) {
+	t.Parallel() // it sleeps
 	const messages = 10
 	step := func(i int) []byte { return pattern(make([]byte, 1000), i) }
 	j := open(t, start, 2)
@@ -114,6 +115,7 @@ func testCloseDuringRecv(t *testing.T, start Start) {
 // testCloseDuringExchange has a goroutine of rank 0 be in a step with rank 1, which takes no
 // part in it and computes.
 func testCloseDuringExchange(t *testing.T, start Start) {
+	t.Parallel() // it sleeps
 	j := open(t, start, 2)
 	if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
 		t.Fatal(err)
@@ -138,6 +140,7 @@ func testCloseDuringExchange(t *testing.T, start Start) {
 // testCloseInsideMessage has a goroutine of rank 0 be in the middle of a message to rank 1, which is
 // longer than all that the systems and the endpoints keep of it in time.
 func testCloseInsideMessage(t *testing.T, start Start) {
+	t.Parallel() // it sleeps
 	j := open(t, start, 2)
 	if err := sendList(j.ctx, j.ends[0], 1, leavingTagged); err != nil {
 		t.Fatal(err)
@@ -194,6 +197,7 @@ func testWaitDuringClose(t *testing.T, start Start) {
 // testAbortDuringClose gives up while rank 0 leaves. If Close waits, it returns what was
 // not delivered, and the receiver gets what was, and then the reason.
 func testAbortDuringClose(t *testing.T, start Start) {
+	t.Parallel() // it sleeps
 	j, closed := leave(t, start)
 	e := j.ends[0]
 	j.until(func() bool { // Close has begun

@@ -48,15 +48,19 @@ func contract() []claim {
 // Run tests that the endpoints that start makes keep the contract of
 // [transport.Endpoint], and that they leave no goroutine behind. With -short it
 // leaves out the largest messages. Run skips the claims named in except; a caller
-// says beside each of these names why its endpoints do not keep the claim.
+// says beside each of these names why its endpoints do not keep the claim. Claims that sleep
+// are parallel subtests of t, so that start is called by several goroutines at a time
+// unless the tests run with -parallel 1.
 func Run(t *testing.T, start Start, except ...string) {
 	before := goleak.IgnoreCurrent()
-	runClaims(t, start, contract(), except)
-	if !t.Failed() {
-		if err := leaktest.Find(before); err != nil {
-			t.Error(err)
+	t.Cleanup(func() { // when the parallel claims are tested, too
+		if !t.Failed() {
+			if err := leaktest.Find(before); err != nil {
+				t.Error(err)
+			}
 		}
-	}
+	})
+	runClaims(t, start, contract(), except)
 }
 
 func runClaims(t *testing.T, start Start, claims []claim, except []string) {
